@@ -2,14 +2,13 @@ import { Session } from 'node:inspector';
 import { setFlagsFromString } from 'node:v8';
 import { vi } from 'vitest';
 
-/** The modules that read files of others. */
 const PARSERS = '/src/formats/';
 
 /**
- * Counts the steps of parsers by V8's coverage: how often a block of their code is entered. This includes every round of
- * a loop and every call of a callback, but not the work within a built-in method.
+ * Counts the steps of parsers by V8's block coverage. A step is a loop iteration or a callback call; built-in methods
+ * count as one.
  *
- * @param load imports the modules anew: V8 counts only blocks that it compiles meanwhile
+ * @param load imports the modules again: V8 counts only code compiled after the coverage starts
  */
 export async function withStepCounter<Modules>(
   load: () => Promise<Modules>,
@@ -17,7 +16,7 @@ export async function withStepCounter<Modules>(
 ): Promise<void> {
   const session = new Session();
   session.connect();
-  // Optimized code does not count.
+  // V8 does not count optimized code.
   for (const flag of ['--no-opt', '--no-use-osr', '--no-compilation-cache'])
     setFlagsFromString(flag);
   try {

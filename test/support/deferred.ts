@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Makes a promise that settles when the test says so. */
+/** Creates a promise that the test settles. */
 export function defer<Value>() {
   let resolve: (value: Value) => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;
@@ -11,12 +11,12 @@ export function defer<Value>() {
   return { promise, resolve, reject };
 }
 
-/** Lets everything run that waits for nothing but its turn: promises, next ticks, immediates. */
+/** Runs all pending promises, next ticks and immediates. */
 export async function settle(turns = 1): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await setImmediate();
 }
 
-/** Keeps this process from doing anything, as SIGSTOP does. */
+/** Blocks this thread, as SIGSTOP does. */
 export function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -11,9 +11,9 @@ export { DirectoryObjects } from '../../src/storage/filesystem/shared-objects.ts
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
 /**
- * Originals in a directory, by the ports that the service has for them.
+ * Opens a directory of originals through the service's ports.
  *
- * @param marker name of the file without which nothing is known to be missing
+ * @param marker name of the marker file; without this file, no original is reported as missing
  */
 export async function openDirectoryStorage(directory: string, marker?: string) {
   const storageMarker = marker === undefined ? undefined : new StorageMarker(directory, marker);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Reads tab-separated values of `fixtures`: a record per line, by the names of columns. */
+/** Reads a table of tab-separated values from `fixtures`: one record a line, by column names. */
 export function readFixtureTable(file: string): Record<string, string>[] {
   const lines = readFileSync(`fixtures/${file}`, 'utf8').trimEnd().split('\n');
   const [head = [], ...rows] = lines.map((line) => line.split('\t'));

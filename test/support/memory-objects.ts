@@ -3,13 +3,13 @@ import type { AppParts } from '../../src/app.ts';
 
 type SharedObjects = NonNullable<AppParts['objects']>;
 
-/** Objects that several apps share, in memory; fails on demand. */
+/** Shared objects in memory; fails on demand. */
 export class MemoryObjects implements SharedObjects {
   readonly #objects = new Map<string, { readonly bytes: Uint8Array; readonly tag: string }>();
   #versions = 0;
-  /** What every call is rejected with, from now on; `undefined` heals the place. */
+  /** Error of every call, while it is set. */
   failure: Error | undefined;
-  /** Time that each write takes, in real milliseconds. */
+  /** Duration of each write, in real milliseconds. */
   writeMs = 0;
 
   get names(): string[] {

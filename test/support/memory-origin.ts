@@ -4,19 +4,19 @@ import { MediaError } from '../../src/contract/errors.ts';
 import type { Opened, OpenOptions, Source } from '../../src/pipeline/ports.ts';
 import { clampRange, readLastModified } from '../../src/storage/origin-object.ts';
 
-/** Originals in memory, for tests; counts what is read from it. */
+/** Originals in memory; counts reads. */
 export class MemoryOrigin implements Source {
   readonly identity = 'tag';
   readonly #objects = new Map<string, { bytes: Uint8Array; etag: string; lastModified: Date }>();
-  /** How often an object was opened, per key, missing ones included. */
+  /** Number of times an object was opened, by key, including missing ones. */
   readonly reads = new Map<string, number>();
-  /** How many bytes of an object were asked for, per key. */
+  /** Number of bytes requested of an object, by key. */
   readonly requestedBytes = new Map<string, number>();
-  /** What every read fails with, while it is set. */
+  /** Error of every read, while it is set. */
   failure: Error | undefined;
-  /** What becomes of an object before it is given. */
+  /** Changes an object before the origin returns it. */
   alter: (opened: Opened, key: string) => Opened | Promise<Opened> = (opened) => opened;
-  /** Bodies that were handed out and are neither read to their end nor let go. */
+  /** Number of returned bodies that are still open. */
   openBodies = 0;
 
   put(key: string, bytes: Uint8Array, lastModified = new Date(0)): void {

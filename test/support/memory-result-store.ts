@@ -2,18 +2,18 @@ import type { ResultAddress } from '../../src/contract/result-key.ts';
 import type { ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
 import { storedPath } from './stored-path.ts';
 
-/** Renderings in memory, without a bound, for tests; counts what is asked of it, and fails on demand. */
+/** Renderings in memory, without a limit; counts calls, and fails on demand. */
 export class MemoryResultStore implements ResultStore {
   readonly #results = new Map<string, StoredResult>();
-  /** Calls, the failed ones included. */
+  /** Number of calls, including failed ones. */
   reads = 0;
   writes = 0;
   removals = 0;
-  /** What every call but `close` is rejected with, from now on; `undefined` heals the store. */
+  /** Error of every call except `close`, while it is set. */
   failure: Error | undefined;
   isClosed = false;
 
-  /** Paths of what is there, in the order of their first writes. */
+  /** Paths of the stored results, in the order of their first writes. */
   get paths(): string[] {
     return [...this.#results.keys()];
   }

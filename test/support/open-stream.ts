@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import type { Opened, OpenOptions, Source } from '../../src/pipeline/ports.ts';
 
-/** Of a reader that stays. */
+/** Signal that is never aborted. */
 export const { signal } = new AbortController();
 
-/** Opens an original whose body is a stream, as it is passed on. */
+/** Opens an original as a stream, as for passthrough. */
 export async function openStream(
   source: Pick<Source, 'open'>,
   key: string,

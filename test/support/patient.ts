@@ -1,5 +1,2 @@
-/**
- * Settings for tests whose subject is not time: on a machine that has much else to do, no request is
- * refused for having to wait.
- */
+/** Settings for tests that do not test time: on a busy machine, no request gets a 503 for waiting too long. */
 export const patient = { QUEUE_TIMEOUT_MS: '600000' } as const;

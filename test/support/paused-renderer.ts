@@ -2,7 +2,7 @@ import type { Lane } from '../../src/pipeline/ports.ts';
 import type { LaneRenderer } from './render-slots.ts';
 import { samples } from './test-app.ts';
 
-/** A render that has begun and is held; `edge` is its width, by which a test may know it. */
+/** A paused render, which a test recognizes by its width. */
 export interface PausedJob {
   readonly lane: Lane;
   readonly edge: number;
@@ -10,15 +10,15 @@ export interface PausedJob {
   readonly fail: (error: Error) => void;
 }
 
-/** Holds the jobs of a lane, or of both, until the test ends them, with all that was asked for. */
+/** Pauses the jobs of one lane or both until the test finishes them. */
 export class PausedRenderer implements LaneRenderer {
   held: Lane | 'both' | undefined;
-  /** All that were held, in the order in which they began. */
+  /** All paused jobs, in the order in which they started. */
   readonly jobs: PausedJob[] = [];
   readonly #running = new Set<PausedJob>();
   readonly #onEnd: () => void;
 
-  /** @param onEnd called when a job comes to its end */
+  /** @param onEnd called when a job ends */
   constructor(held?: Lane | 'both', onEnd = (): void => undefined) {
     this.held = held;
     this.#onEnd = onEnd;
@@ -46,7 +46,7 @@ export class PausedRenderer implements LaneRenderer {
       this.#running.add(job);
     });
 
-  /** Ends all that it holds, and every later one at once. */
+  /** Finishes all paused jobs, and pauses no more. */
   release(): void {
     this.held = undefined;
     for (const { finish } of this.running) finish();

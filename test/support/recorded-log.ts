@@ -21,7 +21,7 @@ export class RecordedLog implements Log {
     return this.entries.filter((entry) => entry.message === message).length;
   }
 
-  /** What an operator would be woken for. */
+  /** Details of the entries at level error, which page an operator. */
   get errors(): readonly object[] {
     return this.entries.flatMap(({ level, details }) => (level === 'error' ? [details] : []));
   }

@@ -5,19 +5,18 @@ type Original = Parameters<RenderSlot['render']>[0];
 type RenderJob = Parameters<RenderSlot['render']>[1];
 type Reader = Parameters<RenderSlot['inspect']>[0];
 
-/** How a job is to be run, and in which lane. */
 export type RenderOptions = RenderBounds & { readonly lane: Lane };
 
-/** Renders jobs of both lanes; how many at once is up to who calls it. */
+/** Renderer of both lanes; the caller limits concurrency. */
 export interface LaneRenderer {
   render(original: Original, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
-  /** `undefined`: no video has a poster. */
+  /** Omit for a renderer without posters. */
   readonly videoSupport?: Renderer['videoSupport'];
-  /** `undefined`: no file has facts. */
+  /** Omit for a renderer that reads no metadata. */
   inspect?(original: Reader, options: RenderOptions): ReturnType<RenderSlot['inspect']>;
 }
 
-/** Makes slots, all of them ready, of what renders; counts the jobs that go through them. */
+/** Creates slots that are always ready and delegate to a renderer; counts their jobs. */
 export function createSlots(renderer: LaneRenderer, lengths: Readonly<Record<Lane, number>>) {
   const slotsOf = (lane: Lane): RenderSlot[] =>
     Array.from({ length: lengths[lane] }, () => ({
@@ -34,7 +33,7 @@ export function createSlots(renderer: LaneRenderer, lengths: Readonly<Record<Lan
     }));
   const pool = {
     renders: 0,
-    /** Videos and sounds whose facts were read. */
+    /** Number of videos and audio files whose metadata was read. */
     inspections: 0,
     slots: { light: slotsOf('light'), heavy: slotsOf('heavy') },
     get videoSupport() {
@@ -44,13 +43,13 @@ export function createSlots(renderer: LaneRenderer, lengths: Readonly<Record<Lan
   return pool;
 }
 
-/** Renders in the slots of a pool, in each one job after the other; the pool may start with the first of them. */
+/** Queues jobs for the slots of a pool; `start` runs before the first job. */
 export class QueuedRenderer implements LaneRenderer {
   readonly #pool: Renderer;
   readonly #start: () => Promise<void>;
   #started: Promise<void> | undefined;
   readonly #held = new Set<RenderSlot>();
-  /** Emits `end` when a slot is free again. */
+  /** Emits `end` when a slot becomes free. */
   readonly #ends = new EventEmitter().setMaxListeners(0);
 
   constructor(pool: Renderer, start = async (): Promise<void> => undefined) {

@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** What the service does, and where below `test/` that is proved; the first that fits. */
+/** Claims about the service, with the tests that prove them; the first match counts. */
 const claims: readonly (readonly [claim: string, files: RegExp])[] = [
   [
     'Pictures come out right',
@@ -16,13 +16,12 @@ const claims: readonly (readonly [claim: string, files: RegExp])[] = [
   ['Settings, commands, log and documents hold what they say', /^/],
 ];
 
-/** Suites beside `npm test`; docs/contributing.md tells what each does and needs. */
+/** Suites in addition to `npm test`; see docs/contributing.md. */
 const suites = 'exhaustive hostile front s3 proxy replicas browser metrics'.split(' ');
 
 /**
- * Ends a run with what it has shown, claim by claim; the tests that were skipped, each for the want of a tool or a right
- * of this machine; and what was not run. Where `TEST_TOOLS=required` says that all tools are here, as CI does, a
- * skipped test fails the run.
+ * Summarizes a run: results by claim, skipped tests, and suites that did not run. Tests are skipped if a tool or a
+ * privilege is missing; with `TEST_TOOLS=required`, as in CI, a skipped test fails the run.
  */
 export class RunReport implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -45,7 +44,7 @@ export class RunReport implements Reporter {
   }
 }
 
-/** Counts tests and failures by claim; claims of which nothing was run are left out. */
+/** Counts tests and failures by claim; omits claims without tests in this run. */
 function summarize(modules: readonly TestModule[]): string[] {
   const claimOf = ({ relativeModuleId }: TestModule) =>
     claims.find(([, files]) => files.test(relativeModuleId.replace(/^test\//, '')))?.[0];

@@ -1,11 +1,7 @@
-/** Numbers that look random and are the same for the same seed, on every machine. */
+/** Pseudo-random numbers, the same for a seed on every machine. */
 export type SeededRandom = ReturnType<typeof createSeededRandom>;
 
-/**
- * Creates a generator (mulberry32: 32 bits of state, enough to vary test data by, for nothing else).
- *
- * @param seed any text; numbers that belong together are joined in it: `1:gif:42`
- */
+/** Creates a mulberry32 generator; its 32 bits of state suffice for test data only. */
 export function createSeededRandom(seed: string) {
   let state = hash(seed);
   const next = (): number => {
@@ -14,11 +10,11 @@ export function createSeededRandom(seed: string) {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return (mixed ^ (mixed >>> 14)) >>> 0;
   };
-  /** An integer of 0 to `below` − 1. */
+  /** Returns an integer from 0 to `below` − 1. */
   const integer = (below: number): number => Math.floor((next() / 2 ** 32) * below);
   return {
     integer,
-    /** One of the items; there must be one. */
+    /** @throws Error if there are no items */
     pick: <Item>(items: readonly Item[]): Item => {
       const item = items[integer(items.length)];
       if (item === undefined) throw new Error('Expected items to pick from but received none');
@@ -32,7 +28,7 @@ export function createSeededRandom(seed: string) {
   };
 }
 
-/** FNV-1a, so that neighbouring seeds begin far from each other. */
+/** FNV-1a, so that similar seeds start with very different states. */
 function hash(text: string): number {
   let value = 0x811c_9dc5;
   for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x0100_0193);

@@ -1,6 +1,6 @@
 import { ConfigError, readConfig } from '../../src/config/config.ts';
 
-/** The faults of a configuration, a line each; none if it is right. */
+/** Lists the faults of a configuration, one a line; empty if it is valid. */
 export function faultsOf(environment: Readonly<Record<string, string>>): string[] {
   try {
     readConfig(environment);

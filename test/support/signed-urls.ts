@@ -1,16 +1,15 @@
 import { createHmac } from 'node:crypto';
 
-/** The key that tests sign with, and their settings. */
 export const SIGNING_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
 export const enforced = { ATTACHMENT_SIGNING: 'enforce', ATTACHMENT_SIGNING_KEYS: SIGNING_KEY };
 
-/** Eight hexadecimal digits of a time in seconds. */
+/** Formats a time in seconds as eight hexadecimal digits. */
 export const formatTime = (seconds: number): string => seconds.toString(16).padStart(8, '0');
 
 /**
- * The signature of an attachment's key, made apart from the service: `ex`, `is` and `hm`.
+ * Signs an attachment's key without the service's code: `ex`, `is` and `hm`.
  *
- * @param endsAt in seconds since 1970
+ * @param endsAt in Unix seconds
  */
 export function signatureOf(key: string, endsAt: number, secret = SIGNING_KEY): string {
   const [ex, is] = [formatTime(endsAt), formatTime(endsAt - 86_400)];
@@ -18,7 +17,7 @@ export function signatureOf(key: string, endsAt: number, secret = SIGNING_KEY): 
   return `ex=${ex}&is=${is}&hm=${hmac.digest('hex')}`;
 }
 
-/** The signed path of an attachment, whose name has nothing to encode. */
+/** Returns the signed path of an attachment; its name must need no encoding. */
 export function signedPath(key: string, endsAt: number, parameters = ''): string {
   return `/${key}?${parameters === '' ? '' : `${parameters}&`}${signatureOf(key, endsAt)}`;
 }

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import type { ResultAddress } from '../../src/contract/result-key.ts';
 
-/** The path of a rendering in every store, worked out once more: what older processes have written is found by it. */
+/** Path of a rendering in every store, computed independently: a changed path would lose all stored renderings. */
 export function storedPath({ originKey, key, originalEtag, release }: ResultAddress): string {
   return `${storedPathPrefix(originKey, key)}${digestOf(JSON.stringify([originalEtag, release]))}`;
 }
 
-/** What the paths of one request begin with, in whatever state of its original. */
+/** Common prefix of the paths of one request, for all versions of its original. */
 export function storedPathPrefix(originKey: string, key: string): string {
   return `${originKey}/${digestOf(key)}-`;
 }

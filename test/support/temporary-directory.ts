@@ -3,16 +3,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { atEnd } from './at-end.ts';
 
-/** Gives the way to write a file into a directory, with the directories above it. */
+/** Returns a function that writes files below a directory, and creates parent directories. */
 export const putInto = (directory: string) => async (name: string, bytes: Uint8Array | string) => {
   await mkdir(dirname(join(directory, name)), { recursive: true });
   await writeFile(join(directory, name), bytes);
 };
 
-/** A directory of a test, by its real path. */
 export type TemporaryDirectory = Awaited<ReturnType<typeof makeTemporaryDirectory>>;
 
-/** Makes an empty directory, which every user may enter, as workers may be another one; its `remove` must be called. */
+/** Creates an empty directory; call `remove`. Every user can enter it, because workers can run as another user. */
 export async function makeTemporaryDirectory() {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
   await chmod(path, 0o755);
@@ -30,7 +29,7 @@ export async function makeTemporaryDirectory() {
   };
 }
 
-/** The same, until the end of the test, or of the file's tests. */
+/** Creates an empty directory until the end of the test or, outside of a test, of the file. */
 export async function useTemporaryDirectory(): Promise<TemporaryDirectory> {
   const directory = await makeTemporaryDirectory();
   atEnd(directory.remove);

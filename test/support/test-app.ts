@@ -20,13 +20,12 @@ const workerFiles = { forkServerFile: FORK_SERVER };
 
 const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient };
 
-/** Settings of an app that makes posters: the decoder is the one on `PATH`. */
+/** Settings of an app with posters, whose decoder is on `PATH`. */
 export const withDecoder: Environment = { PATH: process.env.PATH ?? '' };
 
-/** A line of the log on a request that is over. */
 export type RequestLine = Parameters<NonNullable<AppParts['requestLog']>['info']>[0];
 
-/** A clock that stands still until it is advanced; who sleeps by it wakes up then. */
+/** A clock that only tests advance. */
 export class FakeClock implements Clock {
   #nowMs = 0;
   readonly #sleepers = new Map<() => void, number>();
@@ -40,7 +39,7 @@ export class FakeClock implements Clock {
     for (const [wake, untilMs] of this.#sleepers) if (untilMs <= this.#nowMs) wake();
   }
 
-  /** Goes on to the moment at which the first sleeper wakes up. */
+  /** Advances to the time at which the first sleeper wakes. */
   advanceToNext(): void {
     this.advance(Math.max(0, Math.min(...this.#sleepers.values()) - this.#nowMs));
   }
@@ -64,21 +63,21 @@ export type TestAppOptions = Pick<
   'origin' | 'resultStore' | 'clientLimits' | 'siteDoubles' | 'wallClock'
 > &
   Pick<AppParts, 'originalWriter' | 'uploadLimits' | 'objects' | 'sleep'> & {
-    /** One that several apps share. */
+    /** A clock that several apps can share. */
     readonly clock?: FakeClock;
     readonly renderer?: LaneRenderer;
-    /** Settings besides the defaults. */
+    /** Settings in addition to those of most tests. */
     readonly settings?: Environment;
-    /** From which level on requests are logged; without one, they are not. */
+    /** Minimum level of logged requests. Omit to log none. */
     readonly logged?: 'debug' | 'info';
   };
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The service, in a world that a test can hold in its hand. */
+/** The service with doubles for storage, clock and log. */
 export type TestApp = Awaited<ReturnType<typeof createTestApp>>;
 
-/** Workers that start with their first render: most tests render nothing. */
+/** Creates workers that start with their first render, because most tests render nothing. */
 function createWorkers(options: Config['renderer'], log: Log) {
   const pool = new WorkerPool({ ...options, ...workerFiles, log });
   return { pool, renderer: new QueuedRenderer(pool, () => pool.start()) };
@@ -87,8 +86,8 @@ function createWorkers(options: Config['renderer'], log: Log) {
 let latestLog = new RecordedLog();
 
 /**
- * The worker processes of all apps whose settings say nothing of workers, without and with a decoder, since their start
- * takes longer than most tests. They end with the process of the tests, whose end they see on their pipes.
+ * Workers that all apps with default settings of workers share, without and with a decoder: their start takes longer than
+ * most tests. They exit with the tests' process, when their pipes close.
  */
 const sharedWorkers = [usualSettings, { ...usualSettings, ...withDecoder }].map((settings) => {
   const options = readConfig(settings).renderer;
@@ -100,7 +99,7 @@ const sharedWorkers = [usualSettings, { ...usualSettings, ...withDecoder }].map(
   return { options, workers };
 });
 
-/** Puts the service together around originals in memory; renders in one real worker process. */
+/** Creates the service with originals in memory and, by default, one real worker process. */
 export async function createTestApp({
   settings = {},
   logged,
@@ -141,23 +140,20 @@ export async function createTestApp({
   let served = 1_000_000;
   return {
     server,
-    /** There where the settings ask for it. */
+    /** The admin listener, if the settings enable it. */
     admin,
-    /** The same of the listener for the platform's API. */
+    /** The listener for the platform's API, if the settings enable it. */
     internal,
-    /** Empty at first; unused where the test brought its own. */
+    /** Empty at first; unused if the test has its own origin. */
     originals,
     renderer,
     clock,
     log,
     requests,
-    /** The processes that render; none before the first render. */
+    /** Worker processes; they start with the first render. */
     workers: workers.pool,
     get,
-    /**
-     * Asks for an original that is put behind a path; `{id}` in it becomes a number of its own, so that
-     * nothing is remembered of it.
-     */
+    /** Stores an original and requests it; `{id}` in the path becomes a new number, so nothing is cached. */
     serve: (original: Uint8Array, path: string) => {
       served += 1;
       const url = path.replace('{id}', String(served));
@@ -165,26 +161,26 @@ export async function createTestApp({
       originals.put(key.startsWith('attachments/') ? key : key.replace(/\.\w+$/, ''), original);
       return get(url);
     },
-    /** Asks the admin listener, which must be there. */
+    /** Sends a request to the admin listener, which must be enabled. */
     requestAdmin: async (url: string, options: InjectOptions = {}) =>
       (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
-    /** Listens on a free port of this machine from the first call on, and returns it. */
+    /** Returns the port; the first call starts listening on a free one. */
     listen,
-    /** Connects by TLS where the settings ask for it. */
+    /** Opens a connection, with TLS if the settings enable it. */
     connect,
-    /** Opens a connection, asks for something by it, and leaves the rest to the caller. */
+    /** Opens a connection and sends a request, without reading the response. */
     begin: async (target: string, options?: ConnectOptions) => {
       const socket = await connect(options);
       socket.write(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
       return socket;
     },
-    /** Connections, as the server sees them. */
+    /** Counts the connections that the server sees. */
     countConnections: promisify(server.server.getConnections.bind(server.server)),
-    /** Sends a request over a connection of its own, to the end of the response. */
+    /** Sends a request over a new connection, and reads the complete response. */
     send: async (method: string, target: string, headers?: Headers, body?: string) =>
       sendRaw(await listen(), method, target, headers, body, { isTls }),
     close: async (): Promise<void> => {
-      // Of clients that do not close their connections, it takes leave for a time.
+      // Closing waits some time for clients that keep their connections.
       const ticking = setInterval(() => clock.advance(1_000), 100);
       await close();
       clearInterval(ticking);
@@ -193,24 +189,24 @@ export async function createTestApp({
   };
 }
 
-/** The same, until the end of the test, or of the file's tests. */
+/** Creates the service until the end of the test or file. */
 export async function useTestApp(options?: TestAppOptions): Promise<TestApp> {
   const app = await createTestApp(options);
   atEnd(app.close);
   return app;
 }
 
-/** One app for all tests of a block, which is there as soon as its hooks have run. */
+/** Returns one app for all tests of a block; its properties exist after the hooks have run. */
 export function shareTestApp(options?: TestAppOptions): TestApp {
   const app = {} as TestApp;
   beforeAll(async () => Object.assign(app, await createTestApp(options)).close);
   return app;
 }
 
-/** A sample original by its origin key. */
+/** Reads a sample original by its key. */
 export const readSample = (key: string): Buffer => readFileSync(`fixtures/originals/${key}`);
 
-/** Small samples of each kind, by what they are. */
+/** A small sample of each type. */
 export const samples = {
   jpeg: readSample('icons/1/ab12'),
   png: readSample('emojis/1'),

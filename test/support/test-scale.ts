@@ -1,10 +1,7 @@
-/**
- * Whether everything is tried: every row of a table and the long runs of properties, as CI does with
- * `TEST_SCALE=full`. Otherwise a newcomer waits for a part of it.
- */
+/** Whether all rows of tables and long property tests run, as in CI. By default, a newcomer waits only for some. */
 const isFull = process.env.TEST_SCALE === 'full';
 
-/** Chooses how many cases, or which, are tried. */
+/** Returns `full` with `TEST_SCALE=full`, and `short` by default. */
 export function atScale<Value>(short: Value, full: Value): Value {
   return isFull ? full : short;
 }

@@ -12,13 +12,13 @@ export const readVideo = (file = '', directory = 'video'): Buffer =>
 
 export const fixtureVideos = readFixtureTable('video/index.tsv');
 
-/** Videos of every depth, turn, curve and shape, of which nothing but the picture is looked at. */
+/** Videos of all depths, rotations, transfer functions and shapes; tests only compare their picture. */
 export const colourVideos = readFixtureTable('video-colours/index.tsv');
 
-/** Videos of 16 flat fields in 4 rows, of rare matrices, curves and planes. */
+/** Videos of 16 flat fields in 4 rows, with rare matrices, transfer functions and planes. */
 export const fieldVideos = readFixtureTable('video-fields/index.tsv');
 
-/** The size of the poster of such a row, and the colours of its quadrants. */
+/** Returns the expected size of a video's poster, and the colours of its quadrants. */
 export const posterOf = (row: Readonly<Record<string, string>>) => ({
   size: `${row.display_width}x${row.display_height}`,
   colours: ['rgb_25_25', 'rgb_75_25', 'rgb_25_75', 'rgb_75_75'].map((quadrant) =>
@@ -26,12 +26,12 @@ export const posterOf = (row: Readonly<Record<string, string>>) => ({
   ),
 });
 
-/** A file in memory that is read by ranges, which are counted. */
+/** Returns a file in memory that is read by ranges and counts them. */
 export function memorySource(file: Uint8Array) {
   return sparseSource(file.length, [[0, file]]);
 }
 
-/** A large file of zeros with some bytes in it, likewise. */
+/** Returns a large file of zeros with some parts, which is read by ranges and counts them. */
 export function sparseSource(
   sizeBytes: number,
   parts: readonly (readonly [start: number, bytes: Uint8Array])[],
@@ -54,10 +54,10 @@ export function sparseSource(
   };
 }
 
-/** The header of a box that only takes room. */
+/** Returns the header of a `free` box. */
 export const freeBox = (sizeBytes: number) => join(u32be(sizeBytes), 'free');
 
-/** The offset of the first box of a type, at its header. */
+/** Returns the offset of the first box of a type. */
 export function findBox(file: Buffer, type: string): number {
   const at = file.indexOf(type, 0, 'latin1') - 4;
   if (at < 0) throw new Error(`Expected a box ${type}`);
@@ -65,8 +65,8 @@ export function findBox(file: Buffer, type: string): number {
 }
 
 /**
- * A file with so many bytes in front of one of its boxes, or at its end; the offsets of samples behind them are moved.
- * In front of a movie box they belong to the media data, else they are a box of their own.
+ * Inserts a gap before a box, or at the end of a file, and corrects the offsets of samples. Before the movie box, the gap
+ * belongs to the media data; elsewhere, it is a `free` box.
  */
 export function withGap(file: Buffer, before: string | undefined, gapBytes: number) {
   const at = before === undefined ? file.length : findBox(file, before);
@@ -76,7 +76,7 @@ export function withGap(file: Buffer, before: string | undefined, gapBytes: numb
     copy.writeUInt32BE(copy.readUInt32BE(media) + gapBytes, media);
   }
   if (before === 'mdat') {
-    const table = findBox(copy, 'stco') + 12; // behind its header, version and flags
+    const table = findBox(copy, 'stco') + 12; // after its header, version and flags
     for (let entry = copy.readUInt32BE(table); entry > 0; entry -= 1) {
       const offset = table + 4 * entry;
       copy.writeUInt32BE(copy.readUInt32BE(offset) + gapBytes, offset);
@@ -89,15 +89,15 @@ export function withGap(file: Buffer, before: string | undefined, gapBytes: numb
   ]);
 }
 
-/** Bytes of an id of one byte and a length of eight. */
+/** An id of one byte, and a length of eight. */
 const VOID_HEADER_BYTES = 9;
 
 const ebmlLength = (bytes: number) =>
   join(1, Buffer.from(bytes.toString(16).padStart(14, '0'), 'hex'));
 
 /**
- * A WebM or Matroska file with so many bytes in front of its cues, which its seek head finds behind them. It is one that
- * ffmpeg has written: lengths of eight bytes, and room behind the seek head.
+ * Inserts a gap before the cues of a WebM or Matroska file, and corrects its seek head. The file must be ffmpeg's, with
+ * lengths of eight bytes and a void element after the seek head.
  */
 export function withGapBeforeCues(file: Buffer, gapBytes: number) {
   const [segment, head, cues] = ['18538067', '114d9b74', '1c53bb6b'].map((id) =>
@@ -108,7 +108,7 @@ export function withGapBeforeCues(file: Buffer, gapBytes: number) {
   const segmentStart = segment + 12;
   const headEnd = head + 5 + ((file[head + 4] ?? 0) & 0x7f);
   const room = file.readUIntBE(headEnd + 3, 6);
-  // The last entry: its position gets five bytes instead of two.
+  // The position in the last entry grows from two bytes to five.
   const entries = Buffer.from(file.subarray(head + 5, headEnd));
   const entryAt = entries.indexOf(Buffer.from('1c53bb6b53ac82', 'hex'));
   const position = Buffer.alloc(5);
@@ -134,7 +134,7 @@ export function withGapBeforeCues(file: Buffer, gapBytes: number) {
   ]);
 }
 
-/** Whether Debian's ffmpeg is here, with which tests make and decode videos. */
+/** Whether ffmpeg is installed, with which tests create and decode videos. */
 export const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
 
 const inputs: Readonly<Record<string, readonly string[]>> = {
@@ -145,7 +145,7 @@ const inputs: Readonly<Record<string, readonly string[]>> = {
   av1: ['-f', 'ivf', '-c:v', 'libdav1d'],
 };
 
-/** A decoder without walls, and what it was asked. */
+/** A decoder without a sandbox, which records the requested codecs. */
 export class BareDecoder {
   readonly codecs: string[] = [];
 
@@ -162,7 +162,7 @@ export class BareDecoder {
   }
 }
 
-/** Measures the size of a picture, and the distance of each quadrant's middle from a colour. */
+/** Measures the size of a picture, and the maximum distance of the quadrants' centres from the expected colours. */
 export async function probe(poster: Uint8Array, colours: readonly (readonly number[])[]) {
   const { data, info } = await sharp(poster).raw().toBuffer({ resolveWithObject: true });
   const { width, height, channels } = info;
@@ -176,7 +176,7 @@ export async function probe(poster: Uint8Array, colours: readonly (readonly numb
   return { size: `${width}x${height}`, distance: Math.max(...distances) };
 }
 
-/** Makes a file by ffmpeg's arguments, and returns it. */
+/** Runs ffmpeg; returns the file that it creates. */
 export async function runFfmpeg(args: string, file: string): Promise<Buffer> {
   const path = joinPath((await useTemporaryDirectory()).path, file);
   execFileSync('ffmpeg', `-loglevel error ${args} ${path}`.split(' '));

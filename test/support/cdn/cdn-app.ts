@@ -22,7 +22,7 @@ export function cdnSettings(name: CdnName, { url }: { readonly url: string }) {
   };
 }
 
-/** Makes apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
+/** Creates apps that share the block list, a CDN's API, and a clock that only `pass` advances. */
 export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}) {
   const clock = new FakeClock();
   const cdn = await startCdnApi(name, () => clock.nowMs());
@@ -32,14 +32,14 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', AWS_KEYS.secretAccessKey);
     onTestFinished(() => void vi.unstubAllEnvs());
   }
-  /** How many loops of each app sleep, and which apps are there. */
+  /** Running apps, with the number of their loops that sleep. */
   const present = new Set<{ sleeping: number }>();
-  /** Opens another replica, which is closed at the end of the test. */
+  /** Opens another replica until the end of the test. */
   const open = async () => {
     const self = { sleeping: 0 };
     let gate = defer<void>();
     gate.resolve();
-    /** Goes on where the app has vanished. */
+    /** Resumes the app where `vanish` stopped it. */
     const returns = (): void => {
       gate.resolve();
       present.add(self);
@@ -70,7 +70,7 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
       await app.close();
     };
     onTestFinished(close);
-    /** Stops in the middle of everything, as a process that is killed, or that the system does not let run. */
+    /** Stops the app between two I/O calls, like a killed or suspended process. */
     const vanish = async (): Promise<void> => {
       await settle();
       present.delete(self);
@@ -78,13 +78,13 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
     };
     return { ...app, close, vanish, returns };
   };
-  /** Waits until each app sleeps twice: until the next call, and until the next beat. */
+  /** Waits until both loops of each app sleep: CDN calls and heartbeats. */
   const settle = async (): Promise<void> => {
     const isBusy = () => [...present].some(({ sleeping }) => sleeping < 2);
     do await nextTurn();
     while (isBusy() || cdn.underWay() > 0);
   };
-  /** Lets time pass until something holds, or for so long at most. */
+  /** Advances the clock until a condition holds, or by `maxMs`. */
   const pass = async (
     until: () => boolean | Promise<boolean>,
     maxMs = Number.POSITIVE_INFINITY,
@@ -97,7 +97,7 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
   return { cdn, objects, clock, open, pass, passFor: (ms: number) => pass(() => false, ms) };
 }
 
-/** The same, with one replica open. */
+/** Like `useCdnReplicas`, with one open replica. */
 export async function useCdnApp(...args: Parameters<typeof useCdnReplicas>) {
   const world = await useCdnReplicas(...args);
   return { ...world, app: await world.open() };

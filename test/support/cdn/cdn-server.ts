@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { text } from 'node:stream/consumers';
 import { listenUntilEnd } from '../at-end.ts';
 
-/** The CDNs whose APIs are imitated, from their public documents alone. */
+/** CDNs whose APIs this server imitates, according to their public documentation. */
 export type CdnName = 'cloudflare' | 'fastly' | 'bunny' | 'cloudfront';
 
 export const CDN_TOKEN = 'a-token-of-the-cdn-that-no-log-has';
@@ -13,13 +13,12 @@ export const AWS_KEYS = {
   secretAccessKey: 'a-secret-key-of-the-tests-that-signs',
 } as const;
 
-/** A response that an API gives instead of taking a call. */
+/** Error response to a call. */
 type Refusal = 'limited' | 'limited with time' | 'failed' | 'refused' | 'denied';
 
-/** What becomes of a call that is not taken: a response, or none. */
+/** Failure of a call: an error response, or none. */
 export type Fault = Refusal | 'hang' | 'reset';
 
-/** What the handler of an API knows of a call. */
 interface Call extends Pick<IncomingMessage, 'method' | 'headers'> {
   readonly path: string | undefined;
   readonly body: string;
@@ -29,17 +28,17 @@ interface Answer {
   readonly status: number;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Tags that the call purges; none where it is not taken. */
+  /** Tags that the call purges. Omitted for a rejected call. */
   readonly tags?: readonly string[];
 }
 
-/** One API: reads a call, and has its own limits. */
+/** API of one CDN, with its rate limit. */
 interface Api {
   answer(call: Call, nowMs: number): Answer;
   readonly faults: Readonly<Record<Refusal, Answer>>;
 }
 
-/** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
+/** Starts the API of a CDN; its rate limit uses the clock `nowMs`. */
 export async function startCdnApi(name: CdnName, nowMs = (): number => performance.now()) {
   const api = apis[name]();
   const taken: { readonly atMs: number; readonly tags: readonly string[] }[] = [];
@@ -73,13 +72,13 @@ export async function startCdnApi(name: CdnName, nowMs = (): number => performan
     /** Base URL for `EDGE_API`. */
     url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
     taken,
-    /** All statuses in order; 0 where there was no response. */
+    /** All statuses in order; 0 for no response. */
     statuses,
-    /** Faults of the next calls, in order. */
+    /** Failures of the next calls, in order. */
     faults,
-    /** Calls whose response is not complete. */
+    /** Number of calls without a complete response. */
     underWay: () => underWay,
-    /** How often each tag was purged. */
+    /** Number of purges of each tag. */
     counts: () => {
       const counts = new Map<string, number>();
       for (const tag of taken.flatMap(({ tags }) => tags))
@@ -89,14 +88,14 @@ export async function startCdnApi(name: CdnName, nowMs = (): number => performan
   };
 }
 
-/** A token bucket, full at first; returns how long to wait in seconds, 0 where a call is admitted. */
+/** Creates a full token bucket that returns the seconds to wait; 0 admits the call. */
 function createBucket(size: number, refillMs: number) {
   let tokens = size;
   let filledMs = 0;
   return (nowMs: number): number => {
     tokens = Math.min(size, tokens + (nowMs - filledMs) / refillMs);
     filledMs = nowMs;
-    // Fractions of a token are sums.
+    // Sums of fractions have rounding errors.
     if (tokens < 1 - 1e-6) return Math.ceil(((1 - tokens) * refillMs) / 1000);
     tokens -= 1;
     return 0;
@@ -193,7 +192,7 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
   },
   /** CloudFront API Reference, "CreateInvalidation"; Developer Guide, "Concurrent invalidation request maximum". */
   cloudfront: () => {
-    /** By reference: items, and when the invalidation ends. */
+    /** Invalidations by caller reference. */
     const batches = new Map<string, { readonly items: string; count: number; endsAtMs: number }>();
     const error = (status: number, code: string, message = 'No.'): Answer => ({
       status,
@@ -237,7 +236,7 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
   },
 };
 
-/** Whether a call of CloudFront is signed with our keys (AWS Signature Version 4, by its document). */
+/** Whether a call to CloudFront has a valid AWS Signature Version 4 of our keys. */
 function isSigned({ method, path, headers, body }: Call): boolean {
   const form =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/us-east-1\/cloudfront\/aws4_request, SignedHeaders=([^,]+), Signature=(\w{64})$/;

@@ -11,22 +11,21 @@ import { CDN_TOKEN, startCdnApi } from './cdn-server.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
-/** A list, where the replicas of a test keep it. */
+/** Storage of the block list that the replicas of a test share. */
 interface ListPlace {
   readonly settings: Settings;
-  /** Names of the files or objects that are there. */
+  /** Lists the names of files or objects. */
   readonly names: () => Promise<readonly string[]>;
-  /** Puts a file or object there. */
   readonly put: (name: string, bytes: Uint8Array) => Promise<unknown>;
   readonly listName: string;
 }
 
-/** TRANSFORM_TIMEOUT_MS of these tests and 30 s. */
+/** Delay of the second round of a purge: TRANSFORM_TIMEOUT_MS of these tests, plus 30 s. */
 const SECOND_ROUND_MS = 31_000;
 
 const slowly = { timeout: 120_000, interval: 200 };
 
-/** Starts replicas as processes of their own, which may be killed and started again. */
+/** Starts replicas as separate processes, which a test can kill and restart. */
 async function useReplicas(count: number, settings: Settings) {
   const ports = await findFreePorts(count);
   return Promise.all(ports.map((port) => useReplica({ ...settings, ADMIN_PORT: String(port) })));
@@ -70,7 +69,7 @@ async function readList(replica: Replica) {
   return { generation: body.generation, values: new Set(blocks.map(({ value }) => value)) };
 }
 
-/** Promises about purges and blocks that hold although processes are killed, in any place of the list. */
+/** Describes purges and blocks while processes are killed, for one storage of the list. */
 export function describeReplicas(name: string, openPlace: () => Promise<ListPlace>): void {
   const useWorld = async (count: number) => {
     const cdn = await startCdnApi('fastly');
@@ -183,7 +182,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       ['cd9ac19e87da08cc', 1],
     ]);
     const names = (await place.names()).filter((file) => !/\.(probe|purge)-/.test(file));
-    // An object of S3 that looks like a claim is another's.
+    // In S3, an object whose name looks like a claim belongs to someone else.
     expect(names.filter((file) => !file.includes('.next-'))).toEqual([
       place.listName,
       `${place.listName}.tag-key`,
@@ -196,7 +195,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       const replicas = await useReplicas(3, place.settings);
       const confirmed = new Set<string>();
       let isOver = false;
-      /** Posts one block after another; a process that is killed confirms nothing. */
+      /** Posts one block after another until `isOver`. */
       const post = async (replica: Replica, index: number): Promise<void> => {
         for (let number = 1; !isOver; number += 1) {
           const key = `emojis/${index}${number}`;
@@ -220,7 +219,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       const [newest] = await Promise.all(replicas.map(readList));
       const { generation, values } = newest ?? expect.fail('there are three replicas');
       for (const key of confirmed) expect(values, key).toContain(key);
-      // A change that was written may not have been confirmed.
+      // A change can be written but not confirmed.
       expect(generation).toBeGreaterThanOrEqual(confirmed.size);
       for (const replica of replicas) {
         await expect

@@ -1,16 +1,15 @@
 import { Agent } from 'undici';
 
-/** A response, with its body whole. */
+/** A response with its complete body. */
 export type ClientResponse = Awaited<ReturnType<SendRequest>>;
 
-/** Sends a request, its target as it is, without the resolving of `..` for example. */
+/** Sends a request with the exact target: `..` is not resolved. */
 export type SendRequest = ReturnType<typeof createClient>;
 
 /**
- * A client for sound requests to a port of this machine, over connections of its own; what is not sound, raw-http.ts
- * sends.
+  * Creates a client with its own connections to a local port, for valid requests; raw-http.ts sends invalid ones.
  *
- * @param options how it connects; by TLS where they name the certificate (`connect.ca`) that it trusts
+ * @param options with a trusted certificate (`connect.ca`), the client uses TLS
  */
 export function createClient(
   port: number,
@@ -25,15 +24,15 @@ export function createClient(
       [value].flat(),
     ]);
     const byName: Readonly<Record<string, readonly string[]>> = Object.fromEntries(lines);
-    /** Header by name, its lines joined as HTTP would; empty where there is none. */
+    /** Returns a header with its lines joined (RFC 9110 §5.3); empty if the header is missing. */
     const header = (name: string): string => (byName[name] ?? []).join(', ');
     return {
       status: response.statusCode,
-      /** By lower-case name, each with all the lines it came in. */
+      /** All lines of each header, by lower-case name. */
       headers: byName,
       body: Buffer.from(await response.body.arrayBuffer()),
       header,
-      /** What nginx has in Cache-Status: `hit`, `fwd=uri-miss` and so on. */
+      /** Outcome that nginx reports in Cache-Status: `hit`, `fwd=uri-miss` and so on. */
       nginx: /(?:^|, )nginx; ([^,]*)/.exec(header('cache-status'))?.[1] ?? '',
     };
   };

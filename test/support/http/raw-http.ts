@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { readHead, type WireResponse } from './wire-response.ts';
 
-/** What every response has, whichever part of the service has written it (contract, HTTP). */
+/** Headers of every response, including those that the listener writes (contract, HTTP). */
 export const commonHeaders = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "default-src 'none'; sandbox",
@@ -12,11 +12,10 @@ export const commonHeaders = {
   'timing-allow-origin': '*',
 };
 
-/** How a connection is opened. */
 export interface ConnectOptions {
-  /** With TLS, and any certificate. */
+  /** Uses TLS, and accepts any certificate. */
   readonly isTls?: boolean;
-  /** It can still send when the server has ended. */
+  /** Whether the client can still send after the server ended its side. */
   readonly allowHalfOpen?: boolean;
 }
 
@@ -32,20 +31,20 @@ export async function connectTo(
   return socket;
 }
 
-/** Collects what comes over a connection: what has come so far, and all of it at its end. */
+/** Collects the bytes of a connection: `bytes` so far, and `whole` after its end. */
 export function collect(socket: Socket) {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   const bytes = (): Buffer => Buffer.concat(chunks);
-  // A reset is an end like others: what has come counts.
+  // After a reset, the bytes received so far count, as after a regular end.
   const whole = () =>
     new Promise<Buffer>((resolve) => socket.once('close', () => resolve(bytes())));
   return { bytes, whole };
 }
 
 /**
- * Sends bytes as they are and collects all that comes back until the server hangs up; requests
- * must therefore say `Connection: close` or be wrong.
+ * Sends bytes and collects the response until the server closes the connection: requests need
+ * `Connection: close`, or must be invalid.
  */
 export async function sendBytes(
   port: number,
@@ -58,7 +57,7 @@ export async function sendBytes(
   return whole();
 }
 
-/** Sends one request of HTTP/1.1 whose target is sent as it is. */
+/** Sends one HTTP/1.1 request with the exact target. */
 export async function sendRaw(
   port: number,
   method: string,
@@ -75,7 +74,7 @@ export async function sendRaw(
   return parseResponse(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, options));
 }
 
-/** Takes the first response of a connection apart, whose body may be cut off, or in chunks. */
+/** Parses the first response of a connection; the body can be truncated or chunked, and is not decoded. */
 export function parseResponse(bytes: Buffer): WireResponse {
   const end = bytes.indexOf('\r\n\r\n');
   return { ...readHead(bytes.subarray(0, end)), body: bytes.subarray(end + 4) };

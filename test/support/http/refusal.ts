@@ -3,7 +3,7 @@ import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
 import { findErrorDeviations } from '../openapi/openapi-reader.ts';
 import type { TestApp } from '../test-app.ts';
 
-/** Asks for a URL and checks all that every refusal has in common. */
+/** Requests a URL, and checks everything that all error responses share. */
 export async function refuse(
   { get }: TestApp,
   url: string,

@@ -6,10 +6,9 @@ export const tlsFiles = {
   key: fileURLToPath(new URL('../../../fixtures/tls/key.pem', import.meta.url)),
 } as const;
 
-/** What a service with TLS is set to. */
 export const tlsSettings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 
-/** Rows of a test that is for either listener. */
+/** Rows of a test for both listeners. */
 export const eitherListener = [
   ['plain', {}],
   ['with TLS', tlsSettings],

@@ -1,17 +1,16 @@
-/** A response as its bytes say. */
+/** A response as received on the wire. */
 export interface WireResponse {
   readonly status: number;
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Not decoded. */
   readonly body: Buffer;
 }
 
 /**
- * Reads one response off the front of `bytes`.
+ * Reads the first response in `bytes`.
  *
- * @param isHead whether its request was a HEAD, so that no body follows whatever the headers say
- * @returns the response and what follows it; `undefined` while it is not complete
+ * @param isHead whether the request was a HEAD, so no body follows
+ * @returns the response and the bytes after it; `undefined` while it is incomplete
  * @throws Error for anything that is not exactly HTTP/1.1, and for an interim response (1xx)
  */
 export function readResponse(
@@ -29,9 +28,9 @@ export function readResponse(
 }
 
 /**
- * Reads all responses of a connection, none of which is to a HEAD.
+ * Reads all responses of a connection without HEAD requests.
  *
- * @throws Error where one of them is not exactly HTTP/1.1, or not whole
+ * @throws Error if one is not exactly HTTP/1.1, or is truncated
  */
 export function readResponses(bytes: Buffer): readonly WireResponse[] {
   if (bytes.length === 0) return [];
@@ -42,11 +41,7 @@ export function readResponses(bytes: Buffer): readonly WireResponse[] {
   return [read.response, ...readResponses(read.rest)];
 }
 
-/**
- * Reads the head of a response, without the empty line after it.
- *
- * @throws Error for anything that is not exactly HTTP/1.1
- */
+/** @throws Error for anything that is not exactly HTTP/1.1 */
 export function readHead(head: Buffer): Pick<WireResponse, 'status' | 'headers'> {
   const [statusLine = '', ...lines] = head.toString('latin1').split('\r\n');
   const status = /^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]*$/.exec(statusLine)?.[1];
@@ -80,7 +75,7 @@ function lengthOf(
     if (length === undefined) throw new Error(`a response ${status} without a length`);
     return Number(length);
   }
-  // Nothing here is sent in chunks; but the empty responses of Node's own are said so.
+  // The service never sends chunks, but Node.js declares its own empty responses as chunked.
   if (coding !== 'chunked' || length !== undefined) throw new Error(`coding: ${coding}, ${length}`);
   if (body.length < 5) return undefined;
   if (body.subarray(0, 5).toString('latin1') !== '0\r\n\r\n') throw new Error('a chunked response');

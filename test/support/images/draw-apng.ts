@@ -1,10 +1,10 @@
 import { deflateSync } from 'node:zlib';
 import { join, pngChunk, type Size, u16be, u32be } from '../../formats/containers.ts';
 
-/** Red, green, blue and alpha of the pixel at a place of a frame. */
+/** Returns red, green, blue and alpha of a pixel. */
 type Draw = (x: number, y: number) => readonly number[];
 
-/** A frame of the canvas's size, where nothing else is said. */
+/** A frame, by default of the canvas's size. */
 interface DrawnApngFrame extends Partial<Size> {
   readonly left?: number;
   readonly top?: number;
@@ -15,12 +15,12 @@ interface DrawnApngFrame extends Partial<Size> {
 }
 
 export interface DrawnApng extends Size {
-  /** 0 is for ever. */
+  /** 0 for infinite. */
   readonly plays?: number;
-  /** The default image, where it is none of the frames. */
+  /** Default image, if it is not the first frame. */
   readonly still?: Draw;
   readonly frames: readonly DrawnApngFrame[];
-  /** Into how many chunks the image data of each picture is cut. */
+  /** Number of chunks for the data of each image. */
   readonly pieces?: number;
   /** Chunks between acTL and the image data. */
   readonly before?: readonly ApngChunk[];
@@ -29,12 +29,12 @@ export interface DrawnApng extends Size {
 /** A chunk of the file, without length and CRC. */
 export type ApngChunk = Readonly<{ type: string; data: Buffer }>;
 
-/** Writes an APNG that says and shows exactly this (PNG 3rd edition), with none of the code under test. */
+/** Draws an APNG (PNG 3rd edition) without the code under test. */
 export function drawApng(drawn: DrawnApng): Buffer {
   return formatChunks(drawApngChunks(drawn));
 }
 
-/** The chunks of a drawing, for those who want to change some. */
+/** Returns the chunks of a drawing, which a test can change. */
 export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
   const { plays = 0, frames, still, before = [] } = drawn;
   let sequence = 0;
@@ -68,14 +68,14 @@ export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
   return chunks;
 }
 
-/** Writes chunks, each with its length and a right CRC. */
+/** Formats chunks with their length and a correct CRC. */
 export function formatChunks(chunks: readonly ApngChunk[]): Buffer {
-  // Not as arguments, of which there cannot be a hundred thousand.
+  // Not by `join`: a function cannot have 100 000 arguments.
   const pieces = chunks.map(({ type, data }) => pngChunk(type, data));
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...pieces]);
 }
 
-/** Rows of samples without a filter, compressed. */
+/** Compresses rows of samples without a filter. */
 function packSamples({ widthPx, heightPx }: Size, draw: Draw): Buffer {
   const rows = Array.from({ length: heightPx }, (_, y) =>
     Buffer.from([0, ...Array.from({ length: widthPx }, (_, x) => draw(x, y)).flat()]),

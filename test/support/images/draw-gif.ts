@@ -14,18 +14,18 @@ interface DrawnFrame {
 }
 
 interface DrawnGif extends Size {
-  /** Bits of an index; the colour table has 2^bits entries, of which entry i is (i, 255 − i, 7). */
+  /** Bits of an index. The colour table has 2^bits entries; entry i is (i, 255 − i, 7). */
   readonly indexBits: number;
-  /** Repeats of a NETSCAPE extension; none without. */
+  /** Repeats in the NETSCAPE extension. Omit for a GIF without it. */
   readonly repeats?: number;
   readonly frames: readonly DrawnFrame[];
 }
 
-/** A graphic control extension, of a tenth of a second where nothing else is said. */
+/** A graphic control extension, by default with a delay of 100 ms. */
 export const control = (packed: number, delayCs = 10, index = 0) =>
   [packed, delayCs, index] as const;
 
-/** Writes a GIF that says and shows exactly this, by GIF89a, with none of the code under test. */
+/** Draws a GIF (GIF89a) without the code under test. */
 export function drawGif({ widthPx, heightPx, indexBits, repeats, frames }: DrawnGif): Buffer {
   const colours = Array.from({ length: 2 ** indexBits }, (_, index) => [index, 255 - index, 7]);
   return join(
@@ -46,9 +46,9 @@ function drawFrame(frame: DrawnFrame, indexBits: number): Buffer {
 }
 
 /**
- * Packs indices by GIF89a appendix F, code size and sub-blocks included.
+ * Compresses indices (GIF89a, appendix F), with code size and sub-blocks.
  *
- * @param clears whether a full table is cleared; else the last one is kept to the end
+ * @param clears whether a full table is cleared, or used to the end
  */
 export function compressIndices(
   pixels: readonly number[],

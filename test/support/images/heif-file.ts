@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join, type Part, u16be, u32be } from '../../formats/containers.ts';
 
-/** An item of a file of ISO boxes. */
+/** An item of a HEIF file. */
 export interface HeifItem {
   /** `av01`, `hvc1`, `grid`, `iovl`, … */
   readonly type: string;
-  /** Bytes of the item; none for one that is made of others alone. */
+  /** Bytes of the item; empty for a derived image. */
   readonly data: Uint8Array;
-  /** Property boxes, whole; items that share a buffer share the property. */
+  /** Property boxes; items that share a buffer share the property. */
   readonly properties: readonly Uint8Array[];
-  /** What the item refers to: type of the reference, and ids. */
+  /** References to other items. */
   readonly references?: readonly (readonly [type: string, ids: readonly number[]])[];
 }
 
@@ -28,7 +28,7 @@ export function fullBox(
   return box(type, u32be(version * 2 ** 24 + flags), ...payload);
 }
 
-/** `ispe`: the size that an item is said to have. */
+/** `ispe`: the declared size of an item. */
 export function imageSize(widthPx: number, heightPx: number): Buffer {
   return fullBox('ispe', 0, 0, u32be(widthPx), u32be(heightPx));
 }
@@ -36,30 +36,30 @@ export function imageSize(widthPx: number, heightPx: number): Buffer {
 /** `auxC` of an alpha plane. */
 export const alphaProperty = fullBox('auxC', 0, 0, 'urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0');
 
-/** Offset and length of extents that lie outside of any file, with sums that overflow among them. */
+/** Offset and length of extents outside of any file; some sums overflow. */
 export const EXTENTS_OUTSIDE = [
   [2n ** 63n, 16n],
   [2n ** 64n - 16n, 32n],
   [16n, 2n ** 64n - 8n],
 ] as const;
 
-/** What may be said otherwise than usual, or than it is. */
+/** Deviations from a usual or correct file. */
 export interface HeifChoices {
-  /** Brand of the file, and those that it is compatible with. */
+  /** Major and compatible brands. */
   readonly brands?: readonly [major: string, compatible: string];
   /** Id of the primary item. */
   readonly primary?: number;
-  /** Boxes that stand in the meta box besides the usual ones. */
+  /** Additional boxes in the meta box. */
   readonly extraBoxes?: readonly Uint8Array[];
-  /** Extents of the primary item instead of its own: offset and length in the file, 8 bytes each. */
+  /** Replaces the extents of the primary item. */
   readonly extents?: readonly (readonly [offset: bigint, length: bigint])[];
 }
 
-/** Writes an image file (ISO/IEC 23008-12) of these items, with ids from 1 on; an AVIF where nothing else is said. */
+/** Creates an image file (ISO/IEC 23008-12) of items with ids from 1, by default an AVIF. */
 export function createHeif(items: readonly HeifItem[], choices: HeifChoices = {}): Buffer {
   const [major, compatible] = choices.brands ?? ['avif', 'avifmif1miaf'];
   const type = box('ftyp', major, u32be(0), compatible);
-  // The offsets do not change how long the meta box is.
+  // The length of the meta box does not depend on the offsets.
   const dataStart = type.length + formatMeta(items, 0, choices).length + 8;
   return join(
     type,
@@ -128,7 +128,7 @@ function u64be(value: bigint): Buffer {
   return bytes;
 }
 
-/** The coded image of a file of one, and its properties; those of its size and colours can be left out. */
+/** Extracts the coded image of a file with one item, except some properties. */
 export function takeApart(file: Buffer, ...without: readonly string[]): HeifItem {
   const types = ['av1C', 'hvcC', 'ispe', 'pixi', 'colr'].filter((type) => !without.includes(type));
   const properties = types.flatMap((type) => {
@@ -142,35 +142,34 @@ export function takeApart(file: Buffer, ...without: readonly string[]): HeifItem
   };
 }
 
-/** Reads a file of `fixtures/heic`. */
 export const heicSample = (name: string) => readFileSync(`fixtures/heic/${name}`);
 
 /** Brands of a HEIC. */
 export const HEIC = { brands: ['heic', 'mif1heicmiaf'] } as const;
 
-/** Turns to the left, in quarters. */
+/** Rotates counterclockwise, in quarter turns. */
 export const irot = (quarterTurns: number): Buffer => box('irot', quarterTurns);
 
-/** Swaps top and bottom (0), or left and right (1). */
+/** Flips vertically (0) or horizontally (1). */
 export const imir = (axis: number): Buffer => box('imir', axis);
 
-/** Cuts a size out of the middle, moved by so many pixels. */
+/** Crops to a size around the centre, which is moved by `x` and `y` pixels. */
 export const clap = (width: number, height: number, x = 0, y = 0): Buffer =>
   box('clap', ...[width, 1, height, 1, x, 1, y, 1].map((field) => u32be(field >>> 0)));
 
-/** A sample whose item has more properties, or others. */
+/** Returns the item of a sample with additional properties. */
 export function withProperties(name: string, ...more: readonly Uint8Array[]): HeifItem {
   const item = takeApart(heicSample(name));
   return { ...item, properties: [...item.properties, ...more] };
 }
 
-/** The coded image of a sample, saying that it has another size. */
+/** Returns the coded image of a sample with another declared size. */
 export function saying(name: string, widthPx: number, heightPx = widthPx): HeifItem {
   const { properties, ...rest } = takeApart(heicSample(name), 'ispe');
   return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties] };
 }
 
-/** An image grid of tiles that follow it. */
+/** Returns an image grid of other items. */
 export function gridOf(
   rows: number,
   columns: number,

@@ -1,33 +1,30 @@
 import pixelmatch from 'pixelmatch';
 import sharp from 'sharp';
 
-/** An image, decoded: every frame composed, 8-bit RGBA. */
+/** A decoded image: composed frames of 8-bit RGBA. */
 export type DecodedImage = Awaited<ReturnType<typeof decodeImage>>;
 
 /**
- * How alike two images must be:
- * `exact`: every sample is equal, what lies below transparent pixels included;
- * `lossy`: what a decoder or an encoder may round otherwise on another processor;
- * `palette`: also what a dither may then place otherwise.
+ * Tolerance of a comparison:
+ * `exact`: all samples are equal, also in transparent pixels;
+ * `lossy`: permits other rounding by decoders and encoders on another processor;
+ * `palette`: also permits other dithering.
  */
 export type PixelRule = 'exact' | 'lossy' | 'palette';
 
 /**
- * Thresholds of a rule; `exact` has none.
- *
- * Measured between two builds of the same codecs, x64 with its vector code and WebAssembly: `exact`
- * rows were equal in every sample; of `lossy` rows at most 0.1 % of the pixels differed and the mean
- * by 0.1; of `palette` rows 0.7 % and 1.2.
+ * Thresholds. Measured between two builds of the same codecs, x64 with vector code and WebAssembly: at most 0.1 % of the
+ * pixels of `lossy` rows differed, and the mean by 0.1; for `palette` rows, 0.7 % and 1.2.
  */
 const tolerances = {
   lossy: {
     /** pixelmatch's threshold on the distance in YIQ: 0.1 is a step of about 26 of 255 in grey. */
     pixelThreshold: 0.05,
-    /** Pixels of a frame that may lie over the threshold, as a share of all. */
+    /** Maximum fraction of a frame's pixels over the threshold. */
     maxDifferingShare: 0.005,
-    /** Mean difference of a frame, per channel, colours weighted by alpha, in levels of 255. */
+    /** Maximum mean difference of a frame per channel, in levels of 255; alpha weights colours. */
     maxMeanDifference: 0.5,
-    /** Difference of alpha that counts as one, in levels of 255. */
+    /** Minimum difference of alpha that counts, in levels of 255. */
     alphaThreshold: 8,
   },
   palette: {
@@ -38,7 +35,6 @@ const tolerances = {
   },
 };
 
-/** Decodes an image with all its frames. */
 export async function decodeImage(bytes: Uint8Array) {
   const image = sharp(bytes, { animated: true, limitInputPixels: false });
   const { pages = 1, pageHeight, delay, loop } = await image.metadata();
@@ -58,15 +54,15 @@ export async function decodeImage(bytes: Uint8Array) {
     ),
     /** One per frame. */
     delaysMs: pages > 1 ? delay : undefined,
-    /** 0 for ever. */
+    /** 0 for infinite. */
     plays: pages > 1 ? loop : undefined,
   };
 }
 
 /**
- * Compares two images in everything that can be seen: size, frames, timing, pixels.
+ * Compares size, frames, timing and pixels of two images.
  *
- * @returns what differs, a sentence each; nothing where they are alike
+ * @returns differences, one sentence each
  */
 export function compareImages(
   expected: DecodedImage,
@@ -88,7 +84,7 @@ export function compareImages(
   });
 }
 
-/** Draws where two frames of one size differ, in red over a faint copy, as RGBA. */
+/** Draws the differences of two frames of one size in red over a faint copy, as RGBA. */
 export function drawDifference(
   expected: Uint8Array,
   actual: Uint8Array,
@@ -108,7 +104,7 @@ const shapeOf = ({ widthPx, heightPx, frames, delaysMs, plays }: DecodedImage) =
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** Compares facts by their names. @returns what differs, a sentence each */
+/** Compares properties by name. @returns differences, one sentence each */
 export const compareFacts = (wanted: Facts, given: Facts): string[] =>
   Object.keys(wanted)
     .filter((fact) => wanted[fact] !== given[fact])
@@ -135,7 +131,7 @@ function compareFrames(
       found.push(`${what} of ${percent.toFixed(2)} % of the pixels differs`);
     }
   };
-  // Without its exception for edges, which would forgive a shift by a pixel.
+  // Includes antialiased pixels: pixelmatch would otherwise ignore a shift by one pixel.
   const options = { threshold: tolerance.pixelThreshold, includeAA: true };
   reportShare(pixelmatch(expected, actual, undefined, widthPx, heightPx, options), 'the colour');
   const isOtherAlpha = (sample: number, at: number): boolean =>
@@ -149,7 +145,7 @@ function compareFrames(
   return found;
 }
 
-/** Neighbouring frames may differ by less than a tolerance; this tells them apart all the same. */
+/** Finds swapped frames, even if neighbouring frames differ by less than the tolerance. */
 function findBetterNeighbour(
   frames: readonly Uint8Array[],
   index: number,
@@ -165,10 +161,7 @@ function findBetterNeighbour(
 
 const channelNames = ['red', 'green', 'blue', 'alpha'];
 
-/**
- * Mean difference per channel with its sign, so that noise cancels out and a shift of the whole
- * image does not; colours are weighted by alpha.
- */
+/** Returns the mean signed difference per channel: noise cancels out, a shift of all levels does not. Alpha weights colours. */
 function measureMeanDifferences(expected: Uint8Array, actual: Uint8Array): number[] {
   const sums = [0, 0, 0, 0];
   const weigh = (frame: Uint8Array, at: number): number =>

@@ -11,8 +11,8 @@ const PASSES = [
 ] as const;
 
 /**
- * Draws a GIF of random frames, and what a browser shows of it: each frame row by row, as words of which alpha is the
- * highest byte and red the lowest; 0 where nothing is painted.
+ * Draws a GIF of random frames, and the frames that a browser shows: rows of words with alpha in the highest byte and red
+ * in the lowest; 0 for unpainted pixels.
  */
 export function drawRandomGif(seed: string): { gif: Buffer; frames: number[][]; widthPx: number } {
   const random = createSeededRandom(seed);
@@ -39,7 +39,7 @@ export function drawRandomGif(seed: string): { gif: Buffer; frames: number[][]; 
     const isInterlaced = isOneIn(3);
     const pixels = Array.from({ length: width * height }, () => random.integer(1 << bits));
     let [disposal, transparent] = [0, -1];
-    // Of several control extensions the last one counts.
+    // The last of several control extensions counts.
     for (let controls = random.integer(3); controls > 0; controls -= 1) {
       const [isTransparent, index] = [isOneIn(2), random.integer(1 << bits)];
       disposal = random.integer(8);

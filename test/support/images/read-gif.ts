@@ -1,7 +1,7 @@
 import { type FrameInfo, GifReader } from 'omggif';
 import { gifScreen, join, u16le } from '../../formats/containers.ts';
 
-/** Reads the images of a GIF with omggif, a reader that is not ours. */
+/** Reads the images of a GIF with omggif, an independent reader. */
 export function readGifImages(gif: Uint8Array) {
   const reader = new GifReader(gif);
   return Array.from({ length: reader.numFrames() }, (_, number) => {
@@ -10,7 +10,7 @@ export function readGifImages(gif: Uint8Array) {
   });
 }
 
-/** Reads the image as one whose colours are their own indices, since omggif tells colours alone. */
+/** Reads the indices of an image: omggif returns only colours, so the colour table maps each index to itself. */
 function readIndices(gif: Uint8Array, { width, height, ...info }: FrameInfo): Uint8Array {
   const colours = Array.from({ length: 256 }, (_, index) => [index, index, index]);
   const still = join(

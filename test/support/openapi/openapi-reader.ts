@@ -24,7 +24,7 @@ ajv.addKeyword({
   validate: (max: number, text: string) => Buffer.byteLength(text) <= max,
 });
 
-/** The committed document, read as a client would that knows nothing else. */
+/** The committed document; nothing here imports its generator. */
 const document: OpenapiDocument = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
 ajv.addSchema({ ...document, $id: 'http://document/' });
 const validators = new Map<Schema, ValidateFunction>();
@@ -47,12 +47,12 @@ export function isValid(schema: Schema, value: unknown): boolean {
   return validatorOf(schema)(value);
 }
 
-/** Whether a text, as it stands in a URL or a header, is a value that a schema describes. */
+/** Whether a text from a URL or a header is valid for a schema. */
 export function isValidText(schema: Schema, text: string): boolean {
   return isValid(schema, toValue(resolve<Schema>(schema), text));
 }
 
-/** All in which a response is not as documented, a sentence each. */
+/** Lists the differences between a response and its documentation, one sentence each. */
 export function findDeviations(
   request: { readonly method: string; readonly operation: Pick<Operation, 'responses'> },
   { status, headers, body }: Received,
@@ -66,7 +66,7 @@ export function findDeviations(
   ];
 }
 
-/** The same of an error, which is documented for itself, whatever was request. */
+/** Like `findDeviations`, for an error: errors are documented once for all requests. */
 export function findErrorDeviations(method: string, received: Received): string[] {
   const { status } = received;
   const responses = { [status]: { $ref: `#/components/responses/Error${status}` } };
@@ -75,7 +75,7 @@ export function findErrorDeviations(method: string, received: Received): string[
 
 function findHeaderDeviations(response: ResponseObject, headers: Received['headers']): string[] {
   const deviations: string[] = [];
-  // Of the connection, not of the response; the last follows from `content`.
+  // The first three belong to the connection; `content` documents the last one.
   const known = new Set(['connection', 'date', 'keep-alive', 'content-type']);
   for (const [name, reference] of Object.entries(response.headers)) {
     const { required = false, schema } = resolve<Header>(reference);
@@ -103,7 +103,7 @@ function findContentDeviations(
   }
   const type = contentType.split(';')[0] ?? '';
   const found = content?.[type];
-  // The schema of any type is raw bytes, be they JSON or not.
+  // `*/*` has no schema: its body is raw bytes.
   if (found === undefined && content?.['*/*'] !== undefined) return [];
   if (found === undefined) return [`the type "${type}" is not documented`];
   if (type !== 'application/json' || method === 'HEAD') return [];
@@ -130,7 +130,7 @@ function resolve<Target extends object>(value: Target | Reference): Target {
   ) as Target;
 }
 
-/** What a text stands for; a text that is written in another way stands for itself. */
+/** Parses a number or a boolean in its canonical form; returns any other text unchanged. */
 function toValue({ type }: Schema, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   const isNumber = type === 'integer' || type === 'number';

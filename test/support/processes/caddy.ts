@@ -6,10 +6,10 @@ import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { findFreePorts } from './local-server.ts';
 
 /**
- * Starts Caddy with the recommended file, until the end of the test, or of the file's tests. Only hosts, the port of the
- * upstream and global options are replaced, and each of them must be where it is expected.
+ * Starts Caddy with the recommended file until the end of the test or file. Only hosts, the upstream's port and global
+ * options are replaced, and each must be found.
  *
- * @returns ports of the hosts of their own, and of the host below whose `/media/` Darkroom is
+ * @returns `port` of Darkroom's own hosts; `mediaPort` of the host that serves Darkroom below `/media/`
  */
 export async function useCaddy(upstreamPort: number) {
   const [port = 0, mediaPort = 0] = await findFreePorts(2);

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
 
-/** The real command line while it runs; whatever starts it, such as npx, may be in between. */
+/** The running command line; its parent can be another program, such as npx. */
 export type RunningCommand = ReturnType<typeof startDarkroom>;
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Starts the real command line, with a standard input that stays open, in a process group of its own. */
+/** Starts the command line in its own process group, with an open standard input. */
 export function startDarkroom(
   args: readonly string[],
   environment: Environment,
@@ -17,20 +17,20 @@ export function startDarkroom(
     env: { PATH: process.env.PATH ?? '', ...environment },
     detached: true,
   });
-  child.stdin.on('error', () => undefined); // it need not read to the end
+  child.stdin.on('error', () => undefined); // the command may close it early
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  /** Its exit status, or the signal that it has died of. */
+  /** Exit status, or the signal that ended the process. */
   const ended = once(child, 'close').then(([status, signal]) => signal ?? status);
   return { child, stderr: () => stderr, ended };
 }
 
 /**
- * Runs the real command line, as `npx darkroom` does, to its end.
+ * Runs the command line to its end, as `npx darkroom` does.
  *
- * @param options `environment`: all variables that it has, besides PATH
+ * @param options `environment`: all variables except PATH
  */
 export async function runDarkroom(
   args: readonly string[],

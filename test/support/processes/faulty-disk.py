@@ -1,17 +1,17 @@
 #!/usr/bin/python3
-"""A disk that fails when it is told to: a directory passed on through FUSE.
+"""Mounts a directory through FUSE, with faults.
 
     faulty-disk.py MOUNT_POINT DIRECTORY
 
-Reads one fault a line from its standard input, each for the files below one directory at the top:
+Reads faults from the standard input, one a line, each for one top directory:
 
-    renderings delay 0.5     every system call takes so many seconds longer
-    renderings hang          none ends until the next fault, or for half a minute
-    renderings fail          every one is an EIO
-    renderings none
+    renderings delay 0.5     delays every system call by 0.5 seconds
+    renderings hang          blocks every system call until the next fault, for at most 30 seconds
+    renderings fail          fails every system call with EIO
+    renderings none          ends the fault
 
-Each line is printed once it is so. It ends, and the directory is no longer mounted, when its standard input does.
-Debian has what it takes: python3-fusepy, fuse3.
+Prints each line once the fault is in effect. Unmounts and exits at the end of the standard input.
+Needs python3-fusepy and fuse3 of Debian.
 """
 
 import errno
@@ -22,11 +22,11 @@ import threading
 
 from fusepy import FUSE, FuseOSError, Operations
 
-# What tells it the next fault may hang with it: a program that is started closes its files here, and until it has,
-# /proc shows nothing of it.
+# The process that sets the next fault can hang, too: a new program closes its files on this disk, and /proc is empty
+# until then.
 LONGEST_HANG_SECONDS = 30
 
-# By the directory at the top; an event is set when the fault is over.
+# By top directory; the event ends the fault.
 faults = {}
 over = {}
 
@@ -46,7 +46,7 @@ class FaultyDisk(Operations):
     def __init__(self, directory):
         self.directory = directory
 
-    # Every operation comes through here, with a path as its first argument.
+    # fusepy calls this for every operation, with the path as the first argument.
     def __call__(self, operation, path, *arguments):
         if not hasattr(self, operation):
             raise FuseOSError(errno.EFAULT)

@@ -4,33 +4,32 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What may be wrong with a disk: every system call is late, or none ends, or all of them fail. */
+/** Fault of a disk: every system call is delayed, hangs or fails. */
 export type DiskFault = 'none' | 'hang' | 'fail' | `delay ${number}`;
 
-/** A directory on a disk that fails when it is told to. */
+/** A mounted disk whose faults a test sets. */
 export type FaultyDisk = NonNullable<Awaited<ReturnType<typeof mountFaultyDisk>>>;
 
-/** From the root of the repository, which all that uses it is started in. */
 const PROGRAM = 'test/support/processes/faulty-disk.py';
 
-/** Debian's, which has `python3-fusepy`. */
+/** Debian's Python, for which `python3-fusepy` is packaged. */
 const PYTHON = '/usr/bin/python3';
 
 const START_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
 /**
- * Passes a directory on through FUSE.
+ * Mounts a directory through FUSE.
  *
- * @param mounted an empty directory, where it is to be seen
- * @param directory in which there is something
- * @returns `undefined` where that is not possible: it takes /dev/fuse, and Debian's `fuse3` and `python3-fusepy`
+ * @param mounted mount point, an empty directory
+ * @param directory a directory that is not empty
+ * @returns `undefined` without /dev/fuse, or Debian's `fuse3` and `python3-fusepy`
  */
 export async function mountFaultyDisk(mounted: string, directory: string) {
   if (!existsSync('/dev/fuse') || !existsSync(PYTHON)) return undefined;
   const child = spawn(PYTHON, [PROGRAM, mounted, directory], {
     stdio: ['pipe', 'pipe', 'ignore'],
-    detached: true, // it outlasts a Ctrl-C, which ends what uses it first
+    detached: true, // Ctrl-C must end the users of the disk first
   });
   child.stdin.on('error', () => undefined);
   const replies = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -43,12 +42,12 @@ export async function mountFaultyDisk(mounted: string, directory: string) {
     await sleep(POLL_MS);
   }
   return {
-    /** Makes it so for a directory at the top; the others stay as they are. */
+    /** Sets the fault of one top directory. */
     setFault: async (top: string, fault: DiskFault): Promise<void> => {
       child.stdin.write(`${top} ${fault}\n`);
       await replies.next();
     },
-    /** Takes it away; what hangs ends. */
+    /** Unmounts the disk; hanging system calls end. */
     close: async (): Promise<void> => {
       child.stdin.end();
       await once(child, 'exit');

@@ -1,6 +1,6 @@
 /*
- * A video decoder in the hands of an attacker: it passes the trial of a decoder, and then does what its stream says, and
- * writes what came of it. Linked statically, it needs no other file.
+  * A compromised video decoder: it passes the probe, then runs the command in its stream and prints the outcome. It is
+  * linked statically, so it needs no other file.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

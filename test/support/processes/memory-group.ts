@@ -22,10 +22,10 @@ const controllers = [
 ] as const;
 
 /**
- * Creates a cgroup within this process's own, or within the nearest one around it that hands its memory controller on
- * (cgroup v2), until the end of the test.
+ * Creates a cgroup with a memory limit until the end of the test: below this process's own group, or below the nearest
+ * parent that delegates its memory controller (cgroup v2).
  *
- * @returns `undefined` where this machine allows none
+ * @returns `undefined` if this machine does not permit it
  */
 export function useMemoryGroup(limitBytes: number) {
   const own = readFileSync('/proc/self/cgroup', 'utf8');
@@ -62,9 +62,9 @@ export function useMemoryGroup(limitBytes: number) {
       });
       return {
         membersFile: join(path, 'cgroup.procs'),
-        /** Counts the processes that the kernel has killed for their memory. */
+        /** Counts the processes that the kernel killed for lack of memory. */
         countKills: () => read(kills, /^oom_kill (\d+)$/m),
-        /** Returns the most private memory of all processes since the last call, in bytes. */
+        /** Returns the maximum private memory of all processes since the last call, in bytes. */
         takePeak: () => {
           const bytes = peakBytes;
           peakBytes = 0;

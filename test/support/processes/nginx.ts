@@ -7,19 +7,18 @@ import { tlsFiles } from '../http/tls-files.ts';
 import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { findFreePorts } from './local-server.ts';
 
-/** The files that we recommend; this is the one place that knows how to run them elsewhere. */
+/** Recommended configuration files. Only this module knows how to run them elsewhere. */
 const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 
-/** What is put into a recommended file, by the text in its place. */
+/** Replacements in a recommended file, by the text that they replace. */
 type Values = Readonly<Record<string, string>>;
 
 /**
- * Starts nginx with `darkroom.conf`. Only ports, paths and the certificate are put in, and each of them
- * must be found where it is expected; around it stands what Debian's nginx.conf has. nginx runs until the end of the
- * test, or of the file's tests.
+ * Starts nginx with `darkroom.conf` inside Debian's nginx.conf, until the end of the test or file. Only ports, paths and
+ * the certificate are replaced, and each must be found.
  *
- * @param upstreamPort port of what takes Darkroom's place
- * @param isPlatform whether Darkroom stands in the platform's place
+ * @param upstreamPort port of Darkroom or a stand-in
+ * @param isPlatform whether Darkroom replaces the platform's media service
  */
 export async function useNginx(upstreamPort: number, isPlatform = false) {
   const nginx = await run('darkroom.conf', (port, plainPort, unusedPort) => ({
@@ -39,11 +38,7 @@ export async function useNginx(upstreamPort: number, isPlatform = false) {
   };
 }
 
-/**
- * Starts nginx with `darkroom-plain.conf`, the same way.
- *
- * @param upstreamPorts of the two instances that take turns
- */
+/** Starts nginx with `darkroom-plain.conf`: a primary upstream and its backup. */
 export async function usePlainNginx(...upstreamPorts: Parameters<typeof upstreams>) {
   return run('darkroom-plain.conf', (port) => ({
     'listen 127.0.0.1:8080;': `listen 127.0.0.1:${port};`,
@@ -59,9 +54,9 @@ function upstreams(first: number, second: number): Values {
 }
 
 /**
- * Starts nginx with `darkroom-replicas.conf`, the same way.
+ * Starts nginx with `darkroom-replicas.conf`.
  *
- * @param replicaPorts of as many Darkrooms as it names; of any more, nginx would not find the address
+ * @param replicaPorts one for each replica in the file: nginx cannot resolve the host of another one
  */
 export async function useNginxForReplicas(replicaPorts: readonly number[]) {
   const replicas = replicaPorts.map((replica, at) => [
@@ -74,7 +69,7 @@ export async function useNginxForReplicas(replicaPorts: readonly number[]) {
   }));
 }
 
-/** Starts nginx with `nginx.conf` of the platform, the same way; it has neither cache nor log of its own. */
+/** Starts nginx with the platform's `nginx.conf`, which has no cache and no log. */
 export async function usePlatformNginx(upstreamPort: number) {
   return run('../platform/nginx.conf', (port) => ({
     'listen 127.0.0.1:8080;': `listen 127.0.0.1:${port};`,
@@ -93,7 +88,7 @@ function fill(name: string, values: Values): string {
   );
 }
 
-/** Runs nginx with a recommended file, in which these values for three free ports are put. */
+/** Runs nginx with a recommended file and its replacements for three free ports. */
 async function run(name: string, valuesFor: (...ports: [number, number, number]) => Values) {
   const [port = 0, plainPort = 0, unusedPort = 0] = await findFreePorts(3);
   const { path: directory, put } = await useTemporaryDirectory();
@@ -106,7 +101,7 @@ async function run(name: string, valuesFor: (...ports: [number, number, number])
   await put('darkroom.conf', site);
   await put('nginx.conf', debianConfiguration(directory));
   const child = spawn('nginx', ['-p', directory, '-c', join(directory, 'nginx.conf')], {
-    // Where Debian has it, which is not in everybody's path.
+    // Debian installs nginx in /usr/sbin, which may be missing in PATH.
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -122,7 +117,7 @@ async function run(name: string, valuesFor: (...ports: [number, number, number])
   await new Promise<void>((resolve, reject) => {
     child.stderr.on('data', (chunk: Buffer) => {
       log += chunk.toString();
-      // It listens by then.
+      // nginx listens before it starts its workers.
       if (log.includes('start worker process ')) resolve();
     });
     child.once('error', reject);
@@ -130,24 +125,24 @@ async function run(name: string, valuesFor: (...ports: [number, number, number])
   });
   return {
     port,
-    /** Port of the listener that only redirects, if it has one. */
+    /** Port of the listener that redirects to HTTPS, if the file has one. */
     plainPort,
-    /** Runs the purge that we recommend, on all under a path; returns its output. */
+    /** Runs the recommended purge script for a path prefix; returns its output. */
     purge: (prefix: string): string => {
       const caches = [join(directory, 'darkroom'), join(directory, 'darkroom-refused')];
       return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
     },
-    /** Returns nginx's log so far, from level `notice` on. */
+    /** Returns nginx's log so far, at level `notice` and above. */
     log: () => log,
     accessLog: (): string => readFileSync(join(directory, 'access.log'), 'utf8'),
   };
 }
 
-/** What Debian's /etc/nginx/nginx.conf puts around a file of conf.d, but for paths and logs. */
+/** Debian's /etc/nginx/nginx.conf around a file of conf.d, with other paths and logs. */
 function debianConfiguration(directory: string): string {
   return `
 daemon off;
-worker_processes 2; # auto, on the smallest of machines that show whether workers share a lock
+worker_processes 2; # the minimum that shows whether workers share a lock
 pid ${directory}/nginx.pid;
 error_log stderr notice;
 events { worker_connections 768; }

@@ -1,7 +1,4 @@
-/**
- * The fork server, but the first one that it kills does not end: as one that waits for a disk which
- * hangs, and which no signal reaches.
- */
+/** The fork server, except that the first process it kills survives, like one that waits for a hanging disk. */
 import { ChildProcess } from 'node:child_process';
 import { syncBuiltinESMExports } from 'node:module';
 

@@ -1,8 +1,8 @@
 import { readProcessFile, workersOf } from './worker-ids.ts';
 
 /**
- * Watches the most resident memory of a service and of its largest worker, in bytes, by the high-water mark that Linux
- * keeps for each (`VmHWM`, proc_pid_status(5)); what a child takes in its last moments is not seen.
+ * Watches the peak resident memory of a service and of its largest worker, in bytes, by Linux' high-water mark (`VmHWM`,
+ * proc_pid_status(5)). Misses what a child allocates between the last sample and its exit.
  */
 export function watchPeaks(pid: number) {
   const peaks = { main: 0, worker: 0 };
@@ -16,11 +16,7 @@ export function watchPeaks(pid: number) {
   return { look, stop: () => clearInterval(timer) };
 }
 
-/**
- * How much memory a process holds now, in bytes.
- *
- * @throws Error where it cannot be told
- */
+/** @throws Error if the system does not report it */
 export function residentBytes(pid: number): number {
   const bytes = readStatus(pid, 'VmRSS');
   if (bytes === 0) throw new Error(`The system does not tell the memory of process ${pid}.`);
@@ -28,10 +24,9 @@ export function residentBytes(pid: number): number {
 }
 
 /**
- * Watches by how much more memory a process holds than now.
+ * Watches how much the memory of a process grows from now on.
  *
- * @returns ends it, and tells the most in bytes
- * @throws Error where it cannot be told
+ * @returns stops watching, and returns the maximum growth in bytes
  */
 export function watchGrowth(pid: number): () => number {
   const before = residentBytes(pid);
@@ -45,7 +40,7 @@ export function watchGrowth(pid: number): () => number {
   };
 }
 
-/** A field of proc_pid_status(5), in bytes; 0 where the process is gone. */
+/** Reads a field of proc_pid_status(5) in bytes; 0 if the process has exited. */
 function readStatus(pid: number, name: 'VmHWM' | 'VmRSS'): number {
   const status = readProcessFile(pid, 'status');
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1024;

@@ -1,7 +1,4 @@
-/**
- * A worker that does what the original's text says, to see how the pool takes it. Plain JavaScript,
- * since it is started as it is.
- */
+/** A worker that runs the command in the original's text. Plain JavaScript, because it is bundled without compiling. */
 import * as childProcess from 'node:child_process';
 import * as fs from 'node:fs';
 import * as net from 'node:net';
@@ -10,7 +7,7 @@ import { getHeapStatistics } from 'node:v8';
 import { PacketReader } from '../../../dist/workers/packets.js';
 import { formatMessage } from '../../../dist/workers/protocol.js';
 
-/** For the functions of an attacker. */
+/** Arguments of an attacker's functions. */
 const modules = { childProcess, fs, net, os };
 const { readdirSync, readFileSync, readlinkSync } = fs;
 
@@ -26,13 +23,13 @@ const reply = (text, rssBytes = 1) =>
 const fail = (code, detail) => send({ kind: 'failed', code, detail, rssBytes: 1 });
 
 const commands = {
-  // Not even its event loop turns: only SIGKILL ends it.
+  // Blocks the event loop: only SIGKILL ends it.
   hang: () => {
     for (;;);
   },
-  // Takes a while, and no CPU time.
+  // Takes time, but no CPU.
   rest: (ms) => setTimeout(() => reply(`${whoAmI()} rested`), Number(ms)),
-  // Says that it is at work, and then the same; where it is among the first jobs of its worker, it is done at once.
+  // Reports that it works, then hangs; the first jobs of the worker return at once.
   'stand-still': (firstJobs) => {
     if (jobs <= Number(firstJobs)) return reply(`${whoAmI()} went on`);
     process.stderr.write('stands still\n', commands.hang);
@@ -42,12 +39,12 @@ const commands = {
   exit: () => setImmediate(() => process.exit(3)),
   corrupt: () => fail('UNPROCESSABLE_MEDIA', 'bad bytes'),
   'too-large': () => fail('MEDIA_TOO_LARGE', 'out of memory'),
-  // The same, unless it is the first job of its worker.
+  // Like `too-large`, except for the first job of the worker.
   'too-large-later': () => (jobs > 1 ? fail('MEDIA_TOO_LARGE', 'out of memory') : reply(whoAmI())),
   bug: () => fail('INTERNAL_ERROR', 'a bug'),
   environment: () => reply(JSON.stringify(process.env)),
   descriptors: () => reply(JSON.stringify(readdirSync('/proc/self/fd').map(targetOf))),
-  // The memory that it gets until the system refuses, in MiB.
+  // Allocates until the system refuses; replies with the MiB.
   allocate: (limit) => {
     const held = [];
     try {
@@ -57,7 +54,7 @@ const commands = {
     }
     reply(`${held.length} unbounded`);
   },
-  // The same without an end: by what V8 cannot refuse to itself.
+  // Allocates on V8's heap without end.
   devour: () => {
     const held = [];
     for (;;) held.push(Array(10_000).fill(held.length));
@@ -69,14 +66,14 @@ const commands = {
       process.stderr.write(`complaint ${line}\n`);
     reply('written');
   },
-  // What comes of asking again, so many times, whatever the replies are.
+  // Repeats a read, and replies with the kinds of all replies.
   'read-again': async (times) => {
     const kinds = [];
     for (let round = 0; round < Number(times); round += 1)
       kinds.push((await sendRequest({ kind: 'read', start: 0, end: 1 })).kind);
     reply(kinds.join(' '));
   },
-  // So many frames, one after another, of a stream that says what the decoder is to do.
+  // Decodes frames one after another, of a stream with a command to the decoder.
   decode: async (words) => {
     const [times, ...text] = words.split(' ');
     const replies = [];
@@ -86,7 +83,7 @@ const commands = {
     }
     reply(replies.join('|'));
   },
-  // The frame of a stream, a character for each byte.
+  // Decodes a frame; replies with a character for each byte.
   'decode-stream': async (json) => {
     const { stream, ...request } = JSON.parse(json);
     const { kind, bytes } = await sendRequest({
@@ -96,9 +93,8 @@ const commands = {
     if (kind === 'end') reply(bytes.toString('latin1'));
     else fail('UNPROCESSABLE_MEDIA', 'no frame');
   },
-  // Sends bytes, whatever they are.
   raw: (hex) => channel.write(Buffer.from(hex, 'hex')),
-  // Calls a function of an attacker, in JavaScript, and replies with what came of it.
+  // Runs an attacker's JavaScript function; replies with the outcome.
   call: async (json) => {
     const { code, about } = JSON.parse(json);
     try {
@@ -109,10 +105,10 @@ const commands = {
     }
   },
   grow: (rssBytes) => reply(whoAmI(), Number(rssBytes)),
-  // Dies, and leaves a child behind that holds its channel open.
+  // Crashes, but leaves a child that keeps the channel open.
   orphan: () => {
     const options = { stdio: ['ignore', 'ignore', 'inherit', channel] };
-    // Confined whole, it may not start any.
+    // A full sandbox permits no child.
     childProcess.spawn('sleep', ['20'], options).on('error', () => undefined);
     setTimeout(() => process.abort(), 200);
   },
@@ -135,9 +131,9 @@ send({ kind: 'ready' });
 process.on('SIGTERM', () => undefined);
 
 let jobs = 0;
-/** Takes the pieces of a reply. */
+/** Receives the packets of a reply. */
 let onReply;
-/** Of the original that it reads by ranges. */
+/** Size of the original, if it is read by ranges. */
 let sizeBytes;
 
 async function begin({ header, body }) {
@@ -173,7 +169,7 @@ function obey(text) {
   return command === undefined ? reply(`${whoAmI()} ${text}`) : command(rest.join(' '));
 }
 
-/** In a PID namespace of its own it does not know its process id; its channel has one name inside and outside. */
+/** Returns the inode of the channel: inside a PID namespace, the worker does not know its outer process id. */
 function whoAmI() {
   if (process.platform !== 'linux') return process.pid;
   return `#${readlinkSync('/proc/self/fd/3').replace(/\D/g, '')}`;
@@ -183,6 +179,6 @@ function targetOf(descriptor) {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    return 'gone'; // the one that read the directory
+    return 'gone'; // the descriptor that read the directory
   }
 }

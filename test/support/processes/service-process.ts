@@ -4,16 +4,15 @@ import { atEnd } from '../at-end.ts';
 import { startFlags } from './start-flags.ts';
 import { treeOf } from './worker-ids.ts';
 
-/** The compiled service, running as a process of its own. */
+/** The compiled service in its own process. */
 export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
 
 /**
- * Starts the service on a free port, with these variables and no other; without the explorer, so that there
- * is nothing but the contract, unless they say so.
+ * Starts the service on a free port with these variables only. By default, one worker runs and the explorer is off.
  *
- * @param options `openFiles`: how many files it may have open, where that is not the usual; `isPidOne`: whether it is
- *   the first process of a PID namespace, as in a container without an init; `membersFile`: that of a cgroup to start in
- * @throws Error with all that it printed, if it ends instead
+ * @param options `openFiles`: limit of open files; `isPidOne`: runs as the first process of a PID namespace, as in a
+ *   container without init; `membersFile`: file with the processes of a cgroup to start in
+ * @throws Error with the output, if the service exits
  */
 export async function startService(
   environment: Readonly<Record<string, string>>,
@@ -60,13 +59,13 @@ export async function startService(
     child.once('exit', () => reject(new Error(`The service has ended.\n${output}`)));
   });
   const { pid: started = 0 } = child;
-  // `unshare` ignores SIGTERM, and ends after its child.
+  // `unshare` ignores SIGTERM, and exits after its child.
   const [, pid = started] = isPidOne ? treeOf(started) : [];
   return {
     origin,
     pid,
     output: () => output,
-    /** Sends a signal, SIGTERM where none is named, and waits for the end; gives the exit status. */
+    /** Sends a signal, by default SIGTERM, and waits for the exit; returns the exit status. */
     stop: async (signal?: NodeJS.Signals): Promise<number | null> => {
       if (child.exitCode === null && child.signalCode === null) process.kill(pid, signal);
       return (await exited)[0];
@@ -74,7 +73,7 @@ export async function startService(
   };
 }
 
-/** The same, until the end of the test, or of the file's tests. */
+/** Starts the service until the end of the test or file. */
 export async function useService(
   ...start: Parameters<typeof startService>
 ): Promise<ServiceProcess> {

@@ -1,4 +1,4 @@
-/** A worker that never becomes ready. It ends with the process that has started it. */
+/** A worker that never becomes ready. It exits with its parent. */
 import { Socket } from 'node:net';
 
 new Socket({ fd: 3 }).on('close', () => process.exit(0)).resume();

@@ -5,10 +5,10 @@ import { beforeAll } from 'vitest';
 import { makeTemporaryDirectory } from '../temporary-directory.ts';
 import { readProcessFile } from './worker-ids.ts';
 
-/** Whether a decoder of our own can be compiled, and confined whole. */
+/** Whether tests can compile their own decoder. */
 export const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
 
-/** Settings of a pool whose decoder must be confined whole. */
+/** Settings of a pool whose decoder needs a full sandbox. */
 export const wholeDecoder = {
   program: 'auto',
   mayBeWeaker: false,
@@ -16,7 +16,7 @@ export const wholeDecoder = {
   timeoutMs: 15_000,
 } as const;
 
-/** The same with one decoder in the hands of an attacker for all tests of a block, compiled. */
+/** Compiles one malicious decoder for all tests of a block. */
 export function shareMaliciousDecoder() {
   const decoder = { ...wholeDecoder, program: '' };
   beforeAll(async () => {
@@ -29,7 +29,7 @@ export function shareMaliciousDecoder() {
   return decoder;
 }
 
-/** Finds the processes of a program: all of them, confined or not. */
+/** Finds all processes of a program, confined or not. */
 export function findProcessesOf(program: string): number[] {
   const isOne = (name: string) => readProcessFile(name, 'cmdline').split('\0')[0] === program;
   return readdirSync('/proc').filter(isOne).map(Number);

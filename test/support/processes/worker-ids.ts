@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** A file of a process (Linux, proc(5)); empty where there is none, as the process is gone. */
+/** Reads a file of a process (Linux, proc(5)); empty if the process has exited. */
 export function readProcessFile(pid: number | string, name: string): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'utf8');
@@ -9,12 +9,12 @@ export function readProcessFile(pid: number | string, name: string): string {
   }
 }
 
-/** Whether a process is there; a zombie, which was not waited for yet, holds nothing any more. */
+/** Whether a process runs; a zombie has already freed its resources. */
 export function isAlive(pid: number): boolean {
   return /^State:\t[^ZX]/m.test(readProcessFile(pid, 'status'));
 }
 
-/** The files below a directory that a process has open. */
+/** Lists the open files of a process below a directory. */
 export function openFilesBelow(directory: string, pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
     try {
@@ -27,8 +27,8 @@ export function openFilesBelow(directory: string, pid: number): string[] {
 }
 
 /**
- * Process ids of the workers of a service (Linux, proc_pid_task_children(5)). Its one child starts them, what that has
- * started may be a program that keeps a worker in a PID namespace; the worker is the innermost process then.
+ * Returns the process ids of a service's workers (Linux, proc_pid_task_children(5)). The fork server is the service's
+ * only child; in a PID namespace, the worker is the innermost descendant.
  */
 export function workersOf(pid: number): number[] {
   return childrenOf(pid).flatMap(childrenOf).map(innermostOf);
@@ -39,12 +39,12 @@ function innermostOf(pid: number): number {
   return child === undefined ? pid : innermostOf(child);
 }
 
-/** Process ids of a process and of all that it has started, and these have. */
+/** Returns the process ids of a process and all its descendants. */
 export function treeOf(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap(treeOf)];
 }
 
-/** Process ids of the children that any thread of a process has started. */
+/** Returns the process ids of the children of all threads of a process. */
 function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>

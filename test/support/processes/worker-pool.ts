@@ -8,12 +8,11 @@ import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
 
 const compiled = (file: string) => new URL(`../../../dist/${file}`, import.meta.url);
 
-/** A worker that does what the original says; see `scripted-worker.mjs`, which `build.ts` bundles. */
+/** Worker that runs the command in the original; see `scripted-worker.mjs`, which `build.ts` bundles. */
 export const SCRIPTED_WORKER = compiled('test-workers/scripted-worker.mjs');
 export const REAL_WORKER = compiled('workers/child/main.js');
 export const FORK_SERVER = compiled('workers/fork-server/main.js');
 
-/** What a worker is told to do. */
 export type RenderJob = Parameters<RenderSlot['render']>[1];
 
 export const anyJob: RenderJob = {
@@ -33,13 +32,11 @@ export const anyJob: RenderJob = {
   maxResultBytes: 1_000_000,
 };
 
-/** What is counted of a pool that has lost no worker. */
+/** Counters of a pool that has lost no worker. */
 export const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 
-/** Of a client that stays. */
 const staying = new AbortController().signal;
 
-/** Of a pool of one scripted light worker. */
 const poolOptions: WorkerPoolOptions = {
   forkServerFile: FORK_SERVER,
   workers: { light: 1, heavy: 0 },
@@ -50,21 +47,16 @@ const poolOptions: WorkerPoolOptions = {
   doubles: { workerFile: SCRIPTED_WORKER },
 };
 
-/** Options of a test's pool, with its doubles among them. */
 type TestPoolOptions = Partial<WorkerPoolOptions> & PoolDoubles;
 
-/** A pool of a test, with what it has logged. */
 export type TestPool = Awaited<ReturnType<ReturnType<typeof usePools>>>;
 
-/** Makes a pool of one scripted light worker, which is not started. */
+/** Creates a pool of one scripted light worker without starting it. */
 export function createPool(): WorkerPool {
   return new WorkerPool(poolOptions);
 }
 
-/**
- * Starts pools of one scripted light worker, where the options name no others. They end with their test, or after all
- * tests of a file with `afterAll`.
- */
+/** Starts pools, by default of one scripted light worker, until the end of the test or, with `afterAll`, of the file. */
 export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) {
   const renderers: WorkerPool[] = [];
   atEnd(() => {
@@ -92,33 +84,30 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
     return {
       renderer,
       log,
-      /** Has a scripted worker do something; resolves with its response as text. */
+      /** Sends a command to a scripted worker; resolves with its response as text. */
       say: (command: string, options?: Partial<RenderOptions>) =>
         nameIn(queued.render(Buffer.from(command), anyJob, { ...usual, ...options })),
-      /** The same, with a command that the worker must read by ranges, perhaps from another reader. */
+      /** Like `say`, but the worker reads the command by ranges. */
       sayByRanges: (command: string | RangeReader, options?: Partial<RenderOptions>) => {
         const reader = typeof command === 'string' ? readerOf(command) : command;
         return nameIn(queued.render(reader, anyJob, { ...usual, ...options }));
       },
-      /** The same as the facts of a file. */
+      /** Like `say`, but the command is a file whose metadata is read. */
       inspect: (command: string) => queued.inspect(readerOf(command), usual),
-      /** Has a real worker render, in no hurry. */
+      /** Renders in a real worker, with a long timeout. */
       render: (original: Uint8Array, job: RenderJob) =>
         queued.render(original, job, { ...usual, timeoutMs: 60_000 }),
     };
   };
 }
 
-/** Command to a scripted worker to send these messages at once, whatever they are. */
+/** Command to a scripted worker to send these messages, valid or not. */
 export function raw(...headers: readonly object[]): string {
   const pieces = headers.flatMap((header) => formatPacket(header));
   return `raw ${Buffer.concat(pieces).toString('hex')}`;
 }
 
-/**
- * Has all tests of a block share a pool, in each of which all workers are ready at first, and what is counted and logged
- * begins anew.
- */
+/** Shares a pool between the tests of a block. Before each test, all workers are ready, and counters and log are reset. */
 export function sharePool(options: TestPoolOptions = {}) {
   const start = usePools(afterAll);
   let pool: TestPool;
@@ -137,12 +126,12 @@ export function sharePool(options: TestPoolOptions = {}) {
     get pool() {
       return pool;
     },
-    /** What happened to workers in this test. */
+    /** Counters of this test. */
     counted: () => pool.renderer.counters,
   };
 }
 
-/** Reader of a command, whose later reads may be another matter. */
+/** Reader of a command; `later` replaces all reads but the first. */
 export function readerOf(command: string, later?: (signal: AbortSignal) => Promise<Uint8Array>) {
   const bytes = Buffer.from(command);
   let reads = 0;
@@ -156,13 +145,13 @@ export function readerOf(command: string, later?: (signal: AbortSignal) => Promi
   };
 }
 
-/** By what scripted workers call themselves: the name of their channel, which is another one's at another end. */
+/** Maps the names of scripted workers, the inodes of their channels, to process ids. */
 function learnNames(names: Map<string, number>, processIds: readonly number[]): void {
   for (const processId of processIds) {
     try {
       names.set(readlinkSync(`/proc/${processId}/fd/3`).replace(/\D/g, ''), processId);
     } catch {
-      // It starts or has just ended, or this is no Linux.
+      // The worker starts or has just exited, or this is not Linux.
     }
   }
 }

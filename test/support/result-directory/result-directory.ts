@@ -16,10 +16,10 @@ type Options = ResultDirectoryDoubles & {
 
 const BLOCK_BYTES = 4096;
 
-/** Threads run compiled files, like in production. */
+/** Threads need compiled files. */
 const sweepFile = new URL('../../../dist/storage/results/sweep-thread.js', import.meta.url);
 
-/** Opens a directory of renderings that nobody has swept, and closes it after the test. */
+/** Opens a directory of renderings without sweeping it, and closes it after the test. */
 export async function openDirectoryStore({
   directory: path,
   maxBytes,
@@ -39,7 +39,7 @@ export async function openSweptStore(options: Options): Promise<ResultDirectory>
   return directory;
 }
 
-/** What renderings and their directories take of the disk, in whole blocks, and never less than the system says. */
+/** Returns the disk space of renderings and their directories: complete blocks, or `st_blocks` if larger. */
 export async function usedBytes(directory: string): Promise<number> {
   const root = join(directory, 'results');
   const entries = await readdir(root, { recursive: true, withFileTypes: true });

@@ -1,4 +1,4 @@
-// Writes renderings into a store without end, until it is killed: the store that was built, its directory, and addresses.
+// Writes renderings until it is killed. Arguments: the compiled store module, its directory, limit, seed and addresses.
 import { setTimeout as wait } from 'node:timers/promises';
 
 const [storeModule, directory, maxBytes, seed, addressesJson] = process.argv.slice(2);
@@ -11,10 +11,10 @@ console.log('writing');
 
 const writeAll = async (first) => {
   for (let turn = first; ; turn += 4) {
-    // Its number, then one byte again and again, for a length of its own.
+    // Each body has a different length: its number, then one repeated byte.
     const body = Buffer.alloc(8 + ((turn * 7_919) % 300_000), turn & 0xff);
     body.writeUInt32BE(turn, 0);
-    // A directory that has to be swept rejects writes meanwhile.
+    // The store rejects writes until it has been swept.
     const write = store.write(addresses[turn % addresses.length], { body, mimeType: 'image/webp' });
     await write.catch(() => wait(1));
   }

@@ -12,29 +12,28 @@ import { findFreePorts } from '../processes/local-server.ts';
 
 const run = promisify(execFile);
 
-/** Longest time for all of the start, in milliseconds; it takes one second, seldom six. */
+/** Start timeout; the start takes one second, rarely six. */
 const START_TIMEOUT_MS = 60_000;
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The gateway of this run, and who may use it. */
+    /** The gateway of this run, and its credentials. */
     readonly rgw: Awaited<ReturnType<typeof startCluster>>;
   }
 }
 
 /**
- * Starts, once per run, a monitor, one OSD in memory and a RADOS gateway, as Debian packages them: `ceph-mon`,
- * `ceph-osd`, `ceph-common`, `radosgw`. Needs no systemd, no root and no fixed port. When this process is killed, its
- * processes end too, and only files are left.
+ * Starts a monitor, one OSD in memory and a RADOS gateway once per run, from Debian's packages `ceph-mon`, `ceph-osd`,
+ * `ceph-common` and `radosgw`. Needs no systemd, root or fixed port; its processes end if this process is killed.
  *
- * @returns ends its processes and removes its files
- * @throws Error with the last lines of the logs, if the cluster does not come up
+ * @returns stops the processes, and removes their files
+ * @throws Error with the last lines of the logs, if the cluster does not start
  */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-ceph-'));
   const daemons: ChildProcess[] = [];
   const stop = async (): Promise<void> => {
-    // Nothing to be saved: all of it is in memory.
+    // SIGKILL suffices: all data is in memory.
     await Promise.all(
       daemons.map(async (daemon) => {
         if (daemon.exitCode === null && daemon.kill('SIGKILL')) await once(daemon, 'exit');
@@ -67,7 +66,7 @@ async function startCluster(directory: string, daemons: ChildProcess[]) {
   };
   const daemon = (name: string, ...args: string[]): void => {
     const log = openSync(join(directory, `${name}.out`), 'a');
-    // Ends with this process, even where nothing can be tidied up any more (prctl(2)).
+    // The daemon ends with this process, even after SIGKILL (prctl(2)).
     const guarded = ['--pdeathsig', 'KILL', name, '--conf', conf, '--foreground', ...args];
     daemons.push(spawn('setpriv', guarded, { stdio: ['ignore', log, log] }));
   };
@@ -88,7 +87,7 @@ async function startCluster(directory: string, daemons: ChildProcess[]) {
   const user = ['--uid', 'tests', '--display-name', 'Tests', ...keys];
   await command('radosgw-admin', 'user', 'create', ...user);
   const endpoint = `http://127.0.0.1:${gatewayPort}`;
-  // Without the last, an answer on a kept connection takes 40 ms: Nagle waits for a delayed ACK.
+  // Without tcp_nodelay, a response on a kept connection takes 40 ms: Nagle waits for a delayed ACK.
   const frontend = `beast endpoint=127.0.0.1:${gatewayPort} tcp_nodelay=1`;
   daemon('radosgw', '--name', 'client.gateway', '--rgw-frontends', frontend);
   await retry(deadline, async () => {
@@ -120,19 +119,19 @@ osd pool default size = 1
 osd pool default min size = 1
 osd pool default pg num = 1
 osd crush chooseleaf type = 0
-# Said by us before it starts: without authentication, an OSD may say it before it knows the cluster.
+# Set before the OSD starts: without authentication, it can send these before it knows the cluster.
 osd crush update on start = false
 osd class update on start = false
 mon max pg per osd = 1000
 mon allow pool size one = true
-# Each new pool is a round of votes that waits for others to join, a second by default.
+# Each new pool needs a Paxos round, which waits a second by default.
 paxos propose interval = 0.05
 paxos min wait = 0.01
 mon tick interval = 1
 `;
 }
 
-/** Tries until it succeeds, or time is up: a monitor that has just come up may lose a command. */
+/** Retries until the deadline: a monitor that has just started can lose a command. */
 async function retry(deadline: AbortSignal, work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {

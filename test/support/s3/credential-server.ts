@@ -7,7 +7,7 @@ import { LOCAL_CREDENTIALS } from './local-s3.ts';
 /** Endpoints of credentials: of containers (ECS, EKS Pod Identity), of STS (IRSA), and of EC2 instances. */
 export type CredentialSource = 'container' | 'web identity' | 'instance';
 
-/** Failure of the endpoint: no byte at all, or a body that breaks off. */
+/** Failure of the endpoint: no response, or a truncated body. */
 export type Silence = 'no response' | 'half a body';
 
 const { AWS_ACCESS_KEY_ID: keyId, AWS_SECRET_ACCESS_KEY: secret } = LOCAL_CREDENTIALS;
@@ -15,7 +15,7 @@ const { AWS_ACCESS_KEY_ID: keyId, AWS_SECRET_ACCESS_KEY: secret } = LOCAL_CREDEN
 const TOKEN = 'token-of-a-session';
 
 /**
- * Starts an endpoint of credentials until the end of the test, and points the environment at it alone.
+  * Starts an endpoint of credentials until the end of the test, and points the environment only at it.
  *
  * @param lifetimeMs validity of the credentials
  */

@@ -3,16 +3,16 @@ import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listenLocally } from '../processes/local-server.ts';
 
-/** What may go wrong between a client and a server of HTTP/1.1. */
+/** Fault between a client and a server of HTTP/1.1. */
 export type Fault =
-  /** These bytes come instead of the server's answer; where there are none, the request is never answered. */
+  /** Replaces the server's response by these bytes; without any, the client receives no response. */
   | { readonly kind: 'answer'; readonly bytes: string }
-  /** After so many bytes of the body, the connection ends, properly or by a reset, or nothing more comes. */
+  /** After some bytes of the body, closes the connection, resets it, or stalls. */
   | { readonly kind: 'cut' | 'reset' | 'stall'; readonly afterBytes: number }
-  /** The answer comes, a few bytes at a time, 20 times a second. */
+  /** Sends a few bytes of the response 20 times a second. */
   | { readonly kind: 'trickle'; readonly bytes: number };
 
-/** A proxy in front of a server on this machine, which passes everything on until it is to spoil it. */
+/** A proxy in front of a local server that injects faults. */
 export class FaultProxy {
   readonly #target: number;
   readonly #server = createServer((client) => this.#serve(client));
@@ -21,15 +21,15 @@ export class FaultProxy {
   #port = 0;
   #fault: Fault | undefined;
   #times = 0;
-  /** Connections that were opened so far. */
+  /** Number of connections accepted so far. */
   accepted = 0;
-  /** Requests that came on connections after they were silenced. */
+  /** Number of chunks received on silenced connections. */
   unheard = 0;
-  /** Bytes that came from the server. */
+  /** Number of bytes received from the server. */
   sentBytes = 0;
-  /** Time before a request is passed on, in milliseconds. */
+  /** Delay before a request is forwarded. */
   delayMs = 0;
-  /** Heads of the requests that came, the refused ones included. */
+  /** Heads of all received requests, including spoiled ones. */
   readonly requests: string[] = [];
 
   /** @param target port of the server */
@@ -41,24 +41,24 @@ export class FaultProxy {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Connections that are open now. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#clients.size;
   }
 
-  /** Begins to listen; again on the same port after `refuse`. */
+  /** Starts listening; after `refuse`, on the same port. */
   async listen(): Promise<void> {
     this.#port = await listenLocally(this.#server, this.#port);
   }
 
-  /** Lets no connection in any more, and drops those there are. */
+  /** Stops listening, and drops all connections. */
   async refuse(): Promise<void> {
     this.#server.close();
     for (const client of this.#clients) client.destroy();
     await once(this.#server, 'close');
   }
 
-  /** Leaves the connections that are open now without any response, as a firewall does that has forgotten them. */
+  /** Stops responding on the open connections, like a firewall that lost their state. */
   silence(): void {
     for (const client of this.#clients) {
       this.#silenced.add(client);
@@ -68,7 +68,7 @@ export class FaultProxy {
     }
   }
 
-  /** Spoils the next requests; without a fault, none any more. */
+  /** Injects a fault into the next requests. Omit it to stop. */
   spoil(fault?: Fault, times = Number.POSITIVE_INFINITY): void {
     this.#fault = fault;
     this.#times = times;
@@ -93,7 +93,7 @@ export class FaultProxy {
     let head = '';
     let spoil: ((chunk: Buffer) => void) | undefined;
     client.on('data', (chunk) => {
-      // Only requests without a body come here.
+      // Requests have no body here.
       head += chunk.toString('latin1');
       if (!head.endsWith('\r\n\r\n')) return;
       const request = head;
@@ -114,7 +114,7 @@ export class FaultProxy {
   }
 }
 
-/** Passes one answer on, spoiled. */
+/** Returns a function that forwards one response with a fault. */
 function createSpoiler(
   fault: Exclude<Fault, { readonly kind: 'answer' }>,
   client: Socket,

@@ -7,7 +7,7 @@ import { atEnd } from '../at-end.ts';
 import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { openBucket } from './s3-bucket.ts';
 
-/** The credentials that the server in this process accepts. */
+/** Credentials of the S3 server in this process. */
 export const LOCAL_CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'S3RVER',
   AWS_SECRET_ACCESS_KEY: 'S3RVER',
@@ -15,29 +15,28 @@ export const LOCAL_CREDENTIALS = {
 
 const { deleteObject, getObject } = FilesystemStore.prototype;
 
-/** Longest last segment of a key that fits into a file name of 255 bytes with any suffix of the server. */
+/** Maximum length of a key's last segment, so that it fits into a file name of 255 bytes with any suffix of the server. */
 const MAX_NAME_BYTES = 220;
 
-/** A request, as far as tests look at it. */
 export interface LocalS3Request {
   readonly method: string;
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
 interface LocalS3Options {
-  /** Names of the buckets; the first is the one that the returned functions use. */
+  /** Names of the buckets; the returned functions use the first one. */
   readonly buckets?: readonly [string, ...string[]];
-  /** For tests that ask the bucket itself, for a list: the server counts its path without the slash that the SDK has signed. */
+  /** For requests to the bucket itself, such as lists: the server checks the path without the slash that the SDK signs. */
   readonly allowMismatchedSignatures?: boolean;
-  /** Whether uploads can be taken back, which the server has not learned. */
+  /** Whether uploads can be aborted, which s3rver does not support. */
   readonly takesUploadsBack?: boolean;
-  /** What each request waits for. */
+  /** Delays each request. */
   readonly beforeRequest?: (request: LocalS3Request) => Promise<void> | void;
 }
 
 /**
- * Starts an S3 server with an empty bucket in this process, until the end of the test, or of the file's tests. It checks
- * signatures. Puts its credentials into the environment, where the SDK looks for them.
+ * Starts an S3 server with an empty bucket in this process, until the end of the test or file. It checks signatures; its
+ * credentials are in the environment, where the SDK reads them.
  */
 export async function useLocalS3({
   buckets = ['originals'],
@@ -56,7 +55,7 @@ export async function useLocalS3({
     allowMismatchedSignatures,
     configureBuckets: buckets.map((name) => ({ name })),
   });
-  // Its answers are escaped twice: once by the server, once by its XML builder.
+  // Responses are escaped twice: by the server, and by its XML builder.
   server.middleware.unshift(async (context, next) => {
     await next();
     if (typeof context.body !== 'string') return;
@@ -75,27 +74,26 @@ export async function useLocalS3({
   return {
     ...openBucket(`http://127.0.0.1:${port}`, buckets[0]),
     port,
-    /** Uploads in parts that are neither completed nor taken back. */
+    /** Lists multipart uploads that are neither completed nor aborted. */
     listUploads: () => readdir(uploads).catch(() => []),
   };
 }
 
-/** Three faults of the server's store. */
+/** Works around three bugs of the server's store. */
 function mendStore(): void {
-  // An object is a file with the key's name and a suffix, which together may be too long for a file.
-  // Only such names are replaced: a list reads keys from them.
+  // File names, the key with a suffix, can be too long. Only such names are replaced, because lists read keys from names.
   FilesystemStore.encodeKeyPath = (key) => {
     const [, directory = '', name = ''] = /^(.*\/)?(.*)$/s.exec(key) ?? [];
     if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return key;
     return directory + hash('sha256', name);
   };
-  // Of two removals at once, one fails where both tidy up the same directory.
+  // Of two concurrent removals, one fails if both remove the same empty directory.
   let removing: Promise<unknown> = Promise.resolve();
   FilesystemStore.prototype.deleteObject = function (bucket, key) {
     removing = removing.catch(() => undefined).then(() => deleteObject.call(this, bucket, key));
     return removing;
   };
-  // A range that ends with byte 0 is taken for one without an end; as an object, 0 is true.
+  // The server treats end 0 as a missing end; `Object(0)` is truthy.
   FilesystemStore.prototype.getObject = function (bucket, key, options) {
     const mended = options?.end === 0 ? { ...options, end: Object(0) } : options;
     return getObject.call(this, bucket, key, mended);

@@ -4,7 +4,7 @@ import { openBucket, type S3Bucket } from './s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
 
-/** The gateway of this run, and its credentials as the SDK and every command read them. */
+/** The gateway of this run, with credentials as the SDK and every command read them. */
 export const rgw = {
   endpoint,
   accessKeyId,
@@ -14,7 +14,7 @@ export const rgw = {
 
 Object.assign(process.env, rgw.credentials);
 
-/** Makes a bucket on it; `name` is of one that no other test has. */
+/** Creates a bucket; `name` must be unique among all tests. */
 export async function createRgwBucket(name: string): Promise<S3Bucket> {
   const bucket = openBucket(endpoint, name);
   await bucket.client.send(new CreateBucketCommand({ Bucket: name }));

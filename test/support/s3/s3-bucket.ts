@@ -15,10 +15,9 @@ import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
 import type { OriginalWriterFixture } from '../../storage/contracts/original-writer.contract.ts';
 import type { OriginalWriter } from '../directory-storage.ts';
 
-/** Where a bucket is. */
 type Place = Pick<S3Bucket, 'endpoint' | 'bucket'>;
 
-/** A bucket that tests may write to. */
+/** A bucket that tests can write to. */
 export type S3Bucket = ReturnType<typeof openBucket>;
 
 /** Opens a bucket for writing, with the credentials of the environment. */
@@ -36,7 +35,7 @@ export function openBucket(endpoint: string, bucket: string) {
     put: async (Key: string, Body: Uint8Array) => {
       await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body }));
     },
-    /** Lists the keys, at most a thousand. */
+    /** Lists at most a thousand keys. */
     list: async (): Promise<readonly string[]> => {
       const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
       return Contents.map(({ Key = '' }) => Key);
@@ -47,7 +46,7 @@ export function openBucket(endpoint: string, bucket: string) {
   };
 }
 
-/** What all adapters of a bucket have in common, as the configuration would have it. */
+/** Options of all adapters of a bucket, as the configuration would set them. */
 function optionsOf({ endpoint, bucket }: Place) {
   return {
     bucket,
@@ -76,15 +75,15 @@ export const openBucketListing = (place: Place, prefix: string) =>
 export const openBucketWriter = (place: Place, prefix = ''): OriginalWriter =>
   new S3OriginalWriter({ ...optionsOf(place), prefix });
 
-/** Opens a bucket as a result store, below a prefix of its own unless one is given. */
+/** Opens a bucket as a result store, by default below a new prefix. */
 export const openBucketStore = (place: Place, prefix = `${randomUUID()}/`) =>
   new S3ResultStore({ ...optionsOf(place), prefix });
 
-/** Opens shared objects beside a key of their own. */
+/** Opens shared objects next to a new key. */
 export const openBucketObjects = (place: Place) =>
   new S3Objects({ ...optionsOf(place), key: randomUUID() });
 
-/** An origin and a writer under test, below a prefix of their own, which is as good as a bucket of their own. */
+/** Opens an origin and a writer below a new prefix, which isolates them like a bucket. */
 export function createS3Fixture(bucket: S3Bucket): OriginFixture & OriginalWriterFixture {
   const prefix = `${randomUUID()}/`;
   const ofPrefix = { Bucket: bucket.bucket, Prefix: prefix };
@@ -96,7 +95,7 @@ export function createS3Fixture(bucket: S3Bucket): OriginFixture & OriginalWrite
       const { Contents = [] } = await bucket.client.send(new ListObjectsV2Command(ofPrefix));
       const uploads = new ListMultipartUploadsCommand(ofPrefix);
       const { Uploads = [] } = await bucket.client.send(uploads).catch((error: Error) => {
-        // The server in this process has no such list; Ceph has.
+        // s3rver does not list uploads; Ceph does.
         if (error.name !== 'NotImplemented') throw error;
         return { Uploads: [] };
       });

@@ -1,8 +1,8 @@
-// The package has no types of its own; these are the parts that tests use.
+// The package has no types; these are the parts that tests use.
 declare module '@20minutes/s3rver' {
   export default class S3rver {
     constructor(options: object);
-    /** Of Koa, from the outside in. */
+    /** Koa middleware, outermost first. */
     readonly middleware: ((
       context: {
         body: unknown;

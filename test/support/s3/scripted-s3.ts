@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { buffer } from 'node:stream/consumers';
 import { listenUntilEnd } from '../at-end.ts';
 
-/** A request that came to a scripted server. */
 interface ScriptedRequest {
   readonly method: string;
   readonly url: URL;
@@ -10,13 +9,9 @@ interface ScriptedRequest {
   readonly body: Buffer;
 }
 
-/** What it responds: the rest is up to the response. */
 export type RespondScript = (request: ScriptedRequest, response: ServerResponse) => void;
 
-/**
- * Starts a server that says what a test wants an S3 server to say, and checks nothing; until the end of the test, or of
- * the file's tests.
- */
+/** Starts a server with scripted responses, which checks nothing, until the end of the test or file. */
 export async function useScriptedS3(answer: RespondScript) {
   const requests: ScriptedRequest[] = [];
   const server = createServer(async (incoming, response) => {
@@ -29,7 +24,7 @@ export async function useScriptedS3(answer: RespondScript) {
   return { endpoint: `http://127.0.0.1:${await listenUntilEnd(server)}`, requests };
 }
 
-/** Responds with a page of a list, as S3 writes it; `next` where another page follows. */
+/** Responds with a page of an S3 list. Omit `next` for the last page. */
 export function respondWithPage(
   response: ServerResponse,
   keys: readonly string[],
@@ -43,7 +38,6 @@ export function respondWithPage(
   );
 }
 
-/** Responds with an error of S3. */
 export function respondWithError(response: ServerResponse, status: number, code: string): void {
   response.writeHead(status, { 'Content-Type': 'application/xml' });
   response.end(`<Error><Code>${code}</Code><Message>No.</Message></Error>`);

@@ -4,24 +4,23 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { atEnd } from '../at-end.ts';
 
-/** What a server knows of names: their addresses, and, as what is no address, the name of which each is an alias. */
+/** Records by name: addresses, or the name that this one is an alias of. */
 type DnsNames = Readonly<Record<string, readonly string[]>>;
 
-/** Resolves when a query of a version of IP may be answered; a query that never is may be dropped. */
+/** Delays the response to a query for an IP version. */
 type Hold = (version: number) => Promise<unknown> | undefined;
 
-/** The types of records of addresses (RFC 1035 §3.2.2, RFC 3596 §2.1), with the version of IP of their addresses. */
+/** IP versions by type of the address record (RFC 1035 §3.2.2, RFC 3596 §2.1). */
 const types: Readonly<Record<number, number>> = { 1: 4, 28: 6 };
 
 const CNAME = 5;
-/** Aliases in one answer; a circle of them ends here. */
+/** Maximum number of aliases in one response; ends a loop of aliases. */
 const MAX_ALIASES = 16;
 
 /**
- * Starts a DNS server (RFC 1035 §4.1) that knows some names, and of all others says that there are none. Aliases are
- * in its answers with what they lead to, as those of a resolver are.
+ * Starts a DNS server (RFC 1035 §4.1) that returns NXDOMAIN for unknown names. Like a resolver, it follows aliases.
  *
- * @returns its address as a resolver takes it: `127.0.0.1:5353`
+ * @returns address as a resolver accepts it: `127.0.0.1:5353`
  */
 export async function useDnsServer(names: DnsNames, hold?: Hold): Promise<string> {
   const socket = createSocket('udp4');
@@ -40,7 +39,7 @@ export async function useDnsServer(names: DnsNames, hold?: Hold): Promise<string
   return `127.0.0.1:${socket.address().port}`;
 }
 
-/** The question of a query: a name, and the type of its records. */
+/** Reads the question of a query: a name, and a record type. */
 function readQuestion(query: Buffer) {
   const labels: string[] = [];
   let at = 12; // the head
@@ -56,13 +55,13 @@ function readQuestion(query: Buffer) {
 function answer(query: Buffer, names: DnsNames): Buffer {
   const { name, type, bytes: question } = readQuestion(query);
   const records = recordsOf(name, type, names);
-  // A response, by who knows, with recursion; no such name, where there is none.
+  // Flags: authoritative response with recursion, and NXDOMAIN for an unknown name.
   const flags = [0x85, names[name] === undefined ? 0x83 : 0x80];
   const head = [...query.subarray(0, 2), ...flags, 0, 1, 0, records.length, 0, 0, 0, 0];
   return Buffer.concat([Buffer.from(head), question, ...records]);
 }
 
-/** The records of a name, and those of what it is an alias of. */
+/** Returns the records of a name, and of the names that it is an alias of. */
 function recordsOf(owner: string, type: number, names: DnsNames, depth = 0): readonly Buffer[] {
   if (depth === MAX_ALIASES) return [];
   return (names[owner] ?? []).flatMap((text) => {
@@ -76,7 +75,7 @@ function recordsOf(owner: string, type: number, names: DnsNames, depth = 0): rea
   });
 }
 
-/** A record that may be kept for no time. */
+/** Formats a record with a TTL of 0. */
 function formatRecord(owner: string, type: number, data: Buffer): Buffer {
   const fixed = Buffer.from([0, type, 0, 1, 0, 0, 0, 0, 0, data.length]);
   return Buffer.concat([formatName(owner), fixed, data]);

@@ -9,32 +9,30 @@ import { ScriptedResolver } from './test-sites.ts';
 
 const keys = new SigningKeys([SIGNING_KEY]);
 
-/** The host that the other site is known by. */
 export const SITE = 'site.test';
 
-/** The service, and another site on this machine that it may fetch from. */
+/** The service, and another site on this machine. */
 export type ExternalApp = Awaited<ReturnType<typeof useExternalApp>>;
 
-/** The path of a URL, signed. */
+/** Returns the signed path of a URL. */
 export function signedPathOf(url: string, query = ''): string {
   return `${formatExternalPath(url, keys)}${query && '?'}${query}`;
 }
 
-/** The status of a response; or `cut`, where it breaks off. */
+/** Resolves with the status of a response, or with `cut` if it is truncated. */
 export const outcomeOf = (response: ReturnType<SendRequest>): Promise<number | 'cut'> =>
   response.then(
     ({ status }) => status,
     () => 'cut',
   );
 
-/** How both are started. */
 export type ExternalAppOptions = TestAppOptions & {
   readonly limits?: SiteDoubles['limits'];
-  /** Of further sites. */
+  /** Ports of further sites. */
   readonly ports?: readonly number[];
 };
 
-/** Starts both, until the end of the test, or of the file's tests. */
+/** Starts the service and a site until the end of the test or file. */
 export async function useExternalApp({
   settings = {},
   limits = {},
@@ -68,13 +66,12 @@ export async function useExternalApp({
     /** Addresses that were dialled. */
     dialled,
     port,
-    /** The URL of a path of the site. */
     urlOf,
-    /** Asks the service for whatever target. */
+    /** Requests any target from the service. */
     requestTarget: client,
-    /** Asks it for whatever URL. */
+    /** Requests any URL through the service. */
     requestUrl,
-    /** Asks it for something of the site. */
+    /** Requests a path of the site through the service. */
     request: (path: string, ...rest: [query?: string, options?: Parameters<SendRequest>[1]]) =>
       requestUrl(urlOf(path), ...rest),
   };

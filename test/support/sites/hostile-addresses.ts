@@ -1,6 +1,6 @@
 /**
- * Addresses that must never be dialled, by where they stand: a row is the range, and addresses of it; of the
- * blocks of IANA's IPv4 and IPv6 Special-Purpose Address Registries the first and the last.
+ * Addresses that must never be dialled, by range. Each block of IANA's IPv4 and IPv6 Special-Purpose Address Registries
+ * has its first and last address.
  */
 export const forbiddenAddresses = tableOf(`
 this network (RFC 791): 0.0.0.0 0.0.0.1 0.255.255.255
@@ -57,7 +57,7 @@ ISATAP of what is not public (RFC 5214): 2a00:1450::5efe:7f00:1 2a00:1450::5efe:
   2a00:1450::200:5efe:a9fe:a9fe 2606:4700::5efe:192.168.1.1
 `);
 
-/** Rows of a text: a name up to the first colon, and words; what is indented goes on with the row above. */
+/** Parses rows of a name, a colon and words; an indented line continues the row above. */
 function tableOf(text: string): Readonly<Record<string, readonly string[]>> {
   const rows = text.trim().replaceAll('\n  ', ' ').split('\n');
   return Object.fromEntries(
@@ -68,7 +68,7 @@ function tableOf(text: string): Readonly<Record<string, readonly string[]>> {
   );
 }
 
-/** Addresses that may be dialled; neighbours of those that may not. */
+/** Public addresses, among them the neighbours of forbidden ones. */
 export const publicAddresses: readonly string[] = [
   ...['1.1.1.1', '8.8.8.8', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0'],
   ...['126.255.255.255', '128.0.0.0', '169.253.255.255', '169.255.0.0', '172.15.255.255'],
@@ -78,7 +78,7 @@ export const publicAddresses: readonly string[] = [
   ...['2a00:1450::5efe:808:808'],
 ];
 
-/** The URL of a host, with `%P` for the port. */
+/** Returns the URL of a host, with `%P` for the port. */
 const urlOf = (host: string): string => `http://${host}:%P/`;
 
 /** Spellings of addresses in URLs that must not be dialled. */
@@ -100,7 +100,7 @@ other characters for the same: １２７.０.０.１ 127。0。0。1 127．0．0
   )
     .flat()
     .map(urlOf),
-  // Backslashes, doubled slashes, and what some parsers take for a user or a port.
+  // Backslashes, doubled slashes, and text that some parsers read as a user or a port.
   'http:\\\\127.0.0.1:%P\\',
   'http:/127.0.0.1:%P/',
   'http:127.0.0.1:%P/',
@@ -112,7 +112,7 @@ other characters for the same: １２７.０.０.１ 127。0。0。1 127．0．0
   'http://127.0.0.1:%P?@example.org/',
 ];
 
-/** URLs that break a rule of their own, wherever they lead. */
+/** URLs that are invalid regardless of their address. */
 export const brokenUrls: readonly string[] = [
   ...[
     ...['localhost', 'localhost.', 'LOCALHOST', 'ｌｏｃａｌｈｏｓｔ', 'lo%63alhost'],

@@ -3,19 +3,15 @@ import { createServer, type Socket } from 'node:net';
 import { atEnd } from '../at-end.ts';
 import { listenLocally } from '../processes/local-server.ts';
 
-/** What a server does with a connection whose request has come: it writes whatever it likes. */
+/** Handles a connection after its request has arrived; can write any bytes. */
 export type Behaviour = (socket: Socket, request: string) => void;
 
-/**
- * Starts a server that speaks HTTP as it likes, byte by byte, until the end of the test, or of the file's tests: each path
- * is a behaviour.
- */
+/** Starts a server that can violate HTTP in any way, until the end of the test or file. */
 export async function useHostileServer() {
-  /** By path; what has none hangs. */
+  /** By path; any other path hangs. */
   const behaviours = new Map<string, Behaviour>();
   /** Heads of requests, in order. */
   const requests: string[] = [];
-  /** Open connections. */
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -40,7 +36,7 @@ export async function useHostileServer() {
   return { port, behaviours, requests, sockets };
 }
 
-/** Writes a piece at a time, the first one at once; of a text, a character. */
+/** Writes one piece, or one character of a text, at each interval, and the first one at once. */
 export function trickle(
   socket: Socket,
   pieces: Iterable<string | Uint8Array>,

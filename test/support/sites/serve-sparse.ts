@@ -3,23 +3,23 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { sparseSource } from '../videos.ts';
 
-/** A file that a site serves, and what it has sent of it. */
+/** A file that a site serves, with statistics. */
 export interface ServedFile {
-  /** Replaced by a test for a new version. */
+  /** Tests replace it for a new version. */
   source: ReturnType<typeof sparseSource>;
   headers: Readonly<Record<string, string>>;
   readonly hasRanges: boolean;
-  /** Whether the site declares the length of a whole file. */
+  /** Whether the site declares the length of a complete file. */
   readonly hasLength: boolean;
-  /** Ranges of the requests, in order; `whole` for those without one, or where the site has none. */
+  /** Served ranges in order; `whole` for the complete file. */
   readonly served: string[];
-  /** Bytes of bodies that were written to connections. */
+  /** Number of body bytes written to connections. */
   sentBytes: number;
 }
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** Serves a large file as its receiver takes it: with ranges and conditions, as nginx does, or without. */
+/** Streams a large file with backpressure, with or without ranges and conditions. */
 export function serveSparse(file: ServedFile) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     const { source, headers, hasRanges, hasLength } = file;

@@ -4,14 +4,10 @@ import { listenUntilEnd } from '../at-end.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Responds to a request; what a path has no handler for is a 404. */
+/** Responds to a request; a path without handler returns 404. */
 export type SiteHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/**
- * Starts another site, on this machine, until the end of the test, or of the file's tests; it counts who comes.
- *
- * @param host an address of this machine
- */
+/** Starts another site on an address of this machine until the end of the test or file. */
 export async function useSiteServer(host = '127.0.0.1') {
   const handlers = new Map<string, SiteHandler>();
   const requests: IncomingMessage[] = [];
@@ -34,25 +30,23 @@ export async function useSiteServer(host = '127.0.0.1') {
   return {
     port,
     handlers,
-    /** Requests as they came, in order. */
     requests,
     countConnections: () => connections,
-    /** Maximum number of connections open at once, as the site sees them. */
+    /** Maximum number of concurrent connections, as the site sees them. */
     countMostOpen: () => mostOpen,
-    /** Leads elsewhere, in bytes, which is how servers send what is not ASCII. */
+    /** Redirects a path. Servers send a location that is not ASCII as raw UTF-8. */
     redirect: (path: string, location: string): void => {
       handlers.set(path, (_request, response) => {
         const bytes = Buffer.from(location).toString('latin1');
         response.writeHead(302, { location: bytes }).end('a body that nobody reads');
       });
     },
-    /** Serves a body at a path. */
     serve: (path: string, body: Uint8Array, headers: Headers = {}): void => {
       handlers.set(path, (_request, response) => {
         response.writeHead(200, { 'content-length': body.length, ...headers }).end(body);
       });
     },
-    /** The same, with ranges, as a site should. */
+    /** Serves a body with ranges and `If-Range`. */
     serveRanges: (path: string, body: Buffer, headers: Headers = {}): void => {
       const own = { etag: '"one"', ...headers };
       handlers.set(path.split('?', 1)[0] ?? '', ({ headers: requested }, response) => {
@@ -69,7 +63,7 @@ export async function useSiteServer(host = '127.0.0.1') {
         response.writeHead(206, { ...own, ...length }).end(part);
       });
     },
-    /** Closes the connections that clients keep. */
+    /** Closes all connections. */
     dropConnections: () => server.closeAllConnections(),
   };
 }

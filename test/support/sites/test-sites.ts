@@ -9,27 +9,26 @@ import {
 import type { NameResolver, ResolvedName } from '../../../src/storage/remote/resolver.ts';
 import { SIGNING_KEY } from '../signed-urls.ts';
 
-/** The usual settings of external media. */
 const external = readConfig({ EXTERNAL_SIGNING_KEYS: SIGNING_KEY }).external ?? expect.fail();
 
 type Opened = ReturnType<typeof openSites>;
 type Open = Opened['source']['open'];
 type Outcome = Parameters<Parameters<typeof openSites>[1]>[0];
 
-/** Why a fetch has failed, as the log has it. */
+/** Reason of a failed fetch, as logged. */
 export interface SiteFailure {
   readonly reason: Exclude<Outcome, 'stopped'>;
   readonly host?: string;
   readonly address?: string;
 }
 
-/** A resolver that answers what a test says, each time with the next of its answers. */
+/** A resolver with scripted responses. */
 export class ScriptedResolver implements NameResolver {
-  /** Names that were asked for, in order. */
+  /** Resolved names, in order. */
   readonly names: string[] = [];
   readonly #answers = new Map<string, (readonly string[])[]>();
 
-  /** The last answer is given again and again; without one, nothing is answered. */
+  /** Sets the responses for a name, in order; the last one repeats. Without any, queries hang. */
   set(name: string, ...answers: (readonly string[])[]): void {
     this.#answers.set(name, answers);
   }
@@ -43,15 +42,15 @@ export class ScriptedResolver implements NameResolver {
   }
 }
 
-/** The way to other sites, with all that it does written down. */
+/** The client of other sites, with a record of its actions. */
 export class TestSites {
   readonly resolver = new ScriptedResolver();
-  /** Addresses that were dialled, in order. */
+  /** Dialled addresses, in order. */
   readonly dialled: string[] = [];
   readonly outcomes: Outcome[] = [];
   readonly #opened: Opened;
 
-  /** Names are resolved by `resolver`, unless the settings name DNS servers. */
+  /** Uses `resolver`, unless the settings name DNS servers. */
   constructor(settings: Partial<SiteSettings> = {}, limits: SiteDoubles['limits'] = {}) {
     this.#opened = openSites(
       { ...external, version: '0', maxWaitMs: 5_000, ...settings },
@@ -69,7 +68,7 @@ export class TestSites {
     return this.#opened.source.open(url, { signal, isBuffered: true, ...options });
   }
 
-  /** @returns why a fetch failed; `undefined` where it did not */
+  /** @returns the error of a fetch; `undefined` if it succeeds */
   async failureOf(url: string) {
     try {
       const response = await this.open(url);

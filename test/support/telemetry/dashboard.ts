@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 type Query = Readonly<Record<'expr', string>>;
 
-/** The Grafana dashboard, as far as it is looked at. */
+/** The fields of the Grafana dashboard that tests read. */
 interface Dashboard {
   readonly schemaVersion: number;
   readonly panels: readonly { readonly title: string; readonly targets?: readonly Query[] }[];
@@ -13,7 +13,7 @@ export function readDashboard(): Dashboard {
   return JSON.parse(readFileSync('deploy/grafana/darkroom.json', 'utf8')) as Dashboard;
 }
 
-/** All queries of the dashboard, with the titles of their panels. */
+/** Lists all queries of the dashboard with their panel's title. */
 export const listExpressions = () =>
   readDashboard().panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({ title, expr })),

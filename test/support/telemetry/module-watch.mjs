@@ -1,6 +1,6 @@
 /**
- * To be given to Node with `--import`: prints on the standard error every package that a program imports, by its
- * name, and every file of the build, by its path. Hooks run in a thread of their own, which loads this file once more.
+ * For `node --import`: prints each imported package and file of the build to the standard error. Hooks run in their own
+ * thread, which loads this file again.
  */
 import { writeSync } from 'node:fs';
 import { register } from 'node:module';

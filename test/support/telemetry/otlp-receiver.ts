@@ -4,13 +4,11 @@ import { onTestFinished, vi } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { listenUntilEnd } from '../at-end.ts';
 
-/** A span as it came in JSON. */
 export type ReceivedSpan = ReturnType<typeof readJsonSpans>[number];
 
-/** A collector of traces, on a port of its own. */
 export type OtlpReceiver = Awaited<ReturnType<typeof useOtlpReceiver>>;
 
-/** Starts a collector that keeps what it is sent, until the end of the test. */
+/** Starts a collector of traces until the end of the test. */
 export async function useOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const batches: { path: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
@@ -26,17 +24,17 @@ export async function useOtlpReceiver() {
   });
   const port = await listenUntilEnd(server);
   const receiver = {
-    /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+    /** Value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
     url: `http://127.0.0.1:${port}`,
     mood: 'takes' as 'takes' | 'refuses' | 'hangs',
-    /** All that came in JSON, in the order in which it ended. */
+    /** Spans received as JSON, in the order in which they ended. */
     spans,
     batches,
   };
   return receiver;
 }
 
-/** Settings of a service that sends its traces to a collector; in the environment, too, where the SDK reads its own. */
+/** Returns the settings that send traces to a collector, and sets them in the environment, where the SDK reads them. */
 export function useTracing({ url }: OtlpReceiver, settings: Environment = {}): Environment {
   const all = {
     OTEL_EXPORTER_OTLP_ENDPOINT: url,
@@ -79,7 +77,7 @@ function readJsonSpans(text: string) {
     scopeSpans.flatMap(({ spans }) =>
       spans.map(({ startTimeUnixNano, endTimeUnixNano, status, links = [], ...span }) => ({
         ...span,
-        /** Empty where it has no parent. */
+        /** Empty without a parent. */
         parentSpanId: span.parentSpanId ?? '',
         durationMs: Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6,
         attributes: readAttributes(span.attributes),

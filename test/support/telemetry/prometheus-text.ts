@@ -5,12 +5,11 @@ type Labels = Readonly<Record<string, string>>;
 
 export type Scrape = ReturnType<typeof parseScrape>;
 
-/** What the settings of an app with metrics are. */
 export const METRICS_TOKEN = 'a-token-of-the-tests';
 export const metricsSettings = { ADMIN_PORT: '0', ADMIN_TOKEN: METRICS_TOKEN };
 export const withToken = { authorization: `Bearer ${METRICS_TOKEN}` };
 
-/** Has the admin listener of these settings do something. */
+/** Sends a change to the admin listener of an app with `metricsSettings`. */
 export const sendToAdmin = (
   { requestAdmin }: Pick<TestApp, 'requestAdmin'>,
   url: string,
@@ -18,11 +17,11 @@ export const sendToAdmin = (
   method: 'POST' | 'DELETE' = 'POST',
 ) => requestAdmin(url, { method, payload, headers: withToken });
 
-/** Reads Prometheus' text format (version 0.0.4), strictly. */
+/** Parses Prometheus' text format (version 0.0.4) strictly. */
 export function parseScrape(text: string) {
-  /** Types by the names of the metrics. */
+  /** Types by metric name. */
   const types = new Map<string, string>();
-  /** Series, by names as they stand in the text, `_bucket` and the like included. */
+  /** Series, with suffixes like `_bucket` in their names. */
   const samples: { name: string; labels: Labels; value: number }[] = [];
   for (const line of text.split('\n')) {
     const type = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(line);
@@ -41,7 +40,7 @@ export function parseScrape(text: string) {
   return {
     samples,
     types,
-    /** The value of the one series that has these labels, among others; 0 if there is none. */
+    /** Returns the value of the only series with at least these labels; 0 if it is missing. */
     read: (name: string, labels: Labels = {}): number => {
       const found = samples.filter(
         (sample) =>

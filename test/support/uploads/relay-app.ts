@@ -8,7 +8,7 @@ import { type TestAppOptions, useTestApp } from '../test-app.ts';
 export const RELAY_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
 const relayKeys = new SigningKeys([RELAY_KEY]);
 
-/** A capability that lasts for ten minutes and permits nothing special. */
+/** Returns a capability, by default valid for ten minutes and without optional terms. */
 export function capabilityOf(
   key: string,
   terms: Partial<RelayCapability> = {},
@@ -23,15 +23,14 @@ export function capabilityOf(
   return signCapabilityText(JSON.stringify(fields), keys);
 }
 
-/** The target of an upload that is permitted. */
+/** Returns the target of a permitted upload. */
 export function uploadTarget(key: string, terms: Partial<RelayCapability> = {}): string {
   return formatRelayPath(key, capabilityOf(key, terms));
 }
 
-/** The service with uploads into a directory. */
 export type RelayApp = Awaited<ReturnType<typeof useRelayApp>>;
 
-/** Starts it on a free port, until the end of the test, or of the file's tests. */
+/** Starts the service with uploads into a directory, on a free port, until the end of the test or file. */
 export async function useRelayApp({ settings = {}, ...parts }: TestAppOptions = {}) {
   const { path: directory, put, list } = await useTemporaryDirectory();
   const app = await useTestApp({
@@ -44,9 +43,9 @@ export async function useRelayApp({ settings = {}, ...parts }: TestAppOptions = 
     app,
     port: await app.listen(),
     directory,
-    /** All files below the directory, be they originals or not. */
+    /** Lists all files below the directory, including temporary files. */
     list,
-    /** Puts an original there, past the service. */
+    /** Writes an original without the service. */
     put,
   };
 }
