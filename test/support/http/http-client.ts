@@ -7,7 +7,7 @@ export type ClientResponse = Awaited<ReturnType<SendRequest>>;
 export type SendRequest = ReturnType<typeof createClient>;
 
 /**
-  * Creates a client with its own connections to a local port, for valid requests; raw-http.ts sends invalid ones.
+ * Creates a client with its own connections to a local port, for valid requests; raw-http.ts sends invalid ones.
  *
  * @param options with a trusted certificate (`connect.ca`), the client uses TLS
  */
