@@ -97,8 +97,8 @@ describe('the process', () => {
       'The configuration is not valid:\n' +
         'PORT: expected an integer from 0 to 65535 but received "eighty"\n' +
         'STORAGE_DIR: expected an existing directory but received "/nowhere"\n' +
-        'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64\n' +
-        'Warning: WORKER is not a setting of Darkroom; is WORKERS meant?\n',
+        'ulimit -n: expected a limit of at least 128 open files (LimitNOFILE= of systemd, --ulimit of Docker) but received 64\n' +
+        'Warning: WORKER is not a setting of Darkroom; did you mean WORKERS?\n',
     );
     expect(status).toBe(78);
   });
@@ -127,7 +127,7 @@ describe('the process', () => {
     expect(first).toMatchObject({ version, commit: expect.stringMatching(/^[\da-f]{12}$/) });
     const { address } = first;
     const warnings = [
-      { variable: 'STORAGE_DIRR', msg: expect.stringMatching(/is STORAGE_DIR meant\?$/) },
+      { variable: 'STORAGE_DIRR', msg: expect.stringMatching(/did you mean STORAGE_DIR\?$/) },
       { address, msg: expect.stringMatching(/private attachments too/) },
       { address, msg: expect.stringMatching(/^With TRUST_PROXY=true, anybody/) },
       { warning: 'DeprecationWarning', msg: 'old' },

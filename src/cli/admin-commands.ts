@@ -8,7 +8,7 @@ import {
   writeLine,
 } from './command.ts';
 
-/** Maximum wait for the service, in milliseconds: a purge of a large store may take minutes. */
+/** A purge of a large store may take minutes. */
 const TIMEOUT_MS = 300_000;
 
 const BLOCKED = `
@@ -34,7 +34,7 @@ Blocked media return 451 everywhere and are purged. The service needs
 BLOCKLIST.
 ${ADDRESS}`,
   run: async ([what = ''], terminal) => {
-    writeLine(terminal.stdout, await order('/blocks', formatBlock(what), terminal));
+    writeLine(terminal.stdout, await request('/blocks', formatBlock(what), terminal));
     return exitStatus.ok;
   },
 };
@@ -48,7 +48,7 @@ WHAT is the same as in darkroom block. Other blocks that match the same
 original remain.
 ${ADDRESS}`,
   run: async ([what = ''], terminal) => {
-    writeLine(terminal.stdout, await order('/blocks', formatBlock(what), terminal, 'DELETE'));
+    writeLine(terminal.stdout, await request('/blocks', formatBlock(what), terminal, 'DELETE'));
     return exitStatus.ok;
   },
 };
@@ -71,7 +71,7 @@ ${ADDRESS}`,
   run: async ([what = ''], terminal) => {
     const member = what.startsWith('/') ? 'paths' : memberOf(what, 'assets', 'prefix');
     const body = { [member]: member === 'prefix' ? what : [what] };
-    writeLine(terminal.stdout, await order('/purge', body, terminal));
+    writeLine(terminal.stdout, await request('/purge', body, terminal));
     return exitStatus.ok;
   },
 };
@@ -81,29 +81,27 @@ function memberOf(what: string, key: string, prefix: string): string {
   return what.endsWith('/') ? prefix : key;
 }
 
-/** Purges all renderings of an original in the service. @throws CommandError */
 export async function purgeOriginal(
   key: string,
   environment: Terminal['environment'],
 ): Promise<void> {
-  // A stop waits for it: the original has been replaced.
+  // Not aborted by a stop, because the original was already replaced.
   const { signal } = new AbortController();
-  await order('/purge', { assets: [key] }, { environment, signal });
+  await request('/purge', { assets: [key] }, { environment, signal });
 }
 
-/** Whether bytes are blocked by their SHA-256. @throws CommandError */
 export async function isBlockedBytes(
   sha256: string,
   environment: Terminal['environment'],
 ): Promise<boolean> {
   const { signal } = new AbortController();
   const path = `/blocks?kind=sha256&value=${sha256}`;
-  const found = await order(path, undefined, { environment, signal }, 'GET');
+  const found = await request(path, undefined, { environment, signal }, 'GET');
   return JSON.parse(found).blocks.length > 0;
 }
 
-/** Sends an order to the admin listener; returns the body of its response. @throws CommandError */
-async function order(
+/** Returns the body of the response. @throws CommandError */
+async function request(
   path: string,
   body: object | undefined,
   { environment, signal }: Pick<Terminal, 'environment' | 'signal'>,

@@ -20,7 +20,7 @@ import { renderCommand } from './render-command.ts';
 import { signCommand } from './sign-command.ts';
 import { stripCommand } from './strip/strip-command.ts';
 
-/** Command that `npm start` runs after the build. */
+/** `npm start` runs it after the build. */
 const serveCommand: Command = {
   summary: 'serves media until it is stopped',
   operands: [],
@@ -36,7 +36,7 @@ and SIGHUP let running requests finish within SHUTDOWN_GRACE_MS.
 Exit status: 0 stopped; 1 failed, or requests were cut off; 78 the
 configuration is not valid.`,
   run: async () => {
-    // The service is a program of its own, with its own signals and exit statuses; importing it runs it.
+    // Importing the service runs it, with its own signals and exit statuses.
     await import('../main.ts');
     return new Promise<never>(() => undefined);
   },
@@ -57,15 +57,12 @@ const commands: Readonly<Record<string, Command>> = {
 };
 
 const OPTIONS = `Options:
-  --help     describes the commands, or one of them
-  --version  prints the release`;
+  --help     shows help for all commands, or for one
+  --version  prints the version`;
 
 /**
- * Runs a command line to its end.
- *
- * @param args the arguments after the program's name
- * @returns how the command ended; errors have been written to `stderr`
- * @throws bugs of ours
+ * Runs a command line; returns how it ended, after errors were written to `stderr`.
+ * @param args the arguments after the program's name @throws bugs of ours
  */
 export async function runCommandLine(
   args: readonly string[],
@@ -95,26 +92,23 @@ export async function runCommandLine(
   }
 }
 
-/**
- * @returns a command to run, or a text to show
- * @throws CommandError with the status of a usage error
- */
+/** Returns a command to run, or a text to show. @throws CommandError */
 function parseCommandLine(args: readonly string[]) {
   const { values, positionals } = parseOptions(args);
   const [name, ...operands] = positionals;
   if (values.version === true) return `darkroom ${readRelease().version}`;
   if (name === undefined) {
     if (values.help === true) return formatHelp();
-    throw refusal('which command?');
+    throw refusal('missing command');
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) throw refusal(`there is no command "${name}"`);
+  if (command === undefined) throw refusal(`unknown command "${name}"`);
   if (values.help === true) return formatCommandHelp(name, command);
   const isRepeated = command.operands.at(-1)?.endsWith('…') === true;
   const missing = isRepeated ? [] : command.operands.slice(operands.length);
   if (missing.length > 0) throw refusal(`${name} needs ${missing.join(' and ')}`, name);
   const extra = operands[command.operands.length];
-  if (extra !== undefined && !isRepeated) throw refusal(`${name} has no use for "${extra}"`, name);
+  if (extra !== undefined && !isRepeated) throw refusal(`unexpected argument "${extra}"`, name);
   const { help: _, version: __, ...options } = values;
   const known = Object.keys(command.options ?? {});
   const unknown = Object.keys(options).find((option) => !known.includes(option));
@@ -136,7 +130,7 @@ function parseOptions(args: readonly string[]) {
       },
     });
   } catch (error) {
-    // Node's messages are for programmers, and explain `--` at length.
+    // Node's messages address programmers, and explain `--` at length.
     const option = args.find(
       (arg) =>
         /^-./.test(arg) &&
@@ -144,7 +138,7 @@ function parseOptions(args: readonly string[]) {
     );
     if (option === undefined && args.includes('--prefix')) throw refusal('--prefix needs a value');
     if (option === undefined) throw error;
-    throw refusal(`there is no option ${option}`);
+    throw refusal(`unknown option ${option}`);
   }
 }
 
@@ -168,7 +162,7 @@ ${OPTIONS}
 Commands read the environment variables of the service, such as STORAGE_DIR or
 S3_BUCKET; docs/configuration.md lists them.
 
-Exit status: 0 done; 1 failed, or a fault was found; 64 unknown command; 78
+Exit status: 0 done; 1 failed, or a check failed; 64 unknown command; 78
 the configuration is not valid. A command that a signal stops cleans up, and
 then ends by that signal: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`;
 }

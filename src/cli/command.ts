@@ -6,18 +6,16 @@ import type { Log } from '../pipeline/ports.ts';
 /** Exit statuses; those above 2 are BSD's (`sysexits.h`). */
 export const exitStatus = {
   ok: 0,
-  /** The command failed, or a check found a fault. */
   failure: 1,
-  /** The command line is invalid: EX_USAGE. */
+  /** EX_USAGE. */
   usage: 64,
-  /** The configuration is invalid, as when the service starts: EX_CONFIG. */
+  /** EX_CONFIG, as when the service starts. */
   configuration: 78,
 } as const;
 
-/** End of a command line: an exit status, or `stopped` if the process must die of the signal that stopped it. */
+/** `stopped` if the process must die of the signal that stopped it. */
 export type CommandEnd = number | 'stopped';
 
-/** Access of a command to its process. */
 export interface Terminal {
   readonly environment: Environment;
   readonly stdin: Readable;
@@ -28,25 +26,25 @@ export interface Terminal {
 
 export interface Command {
   readonly summary: string;
-  /** Names of the operands; all are required, but those with `…`, of which there may be any number. */
+  /** All are required, except one with `…`, which may be repeated. */
   readonly operands: readonly string[];
-  /** Options by name, without the hyphens: the name of the value, empty for a flag. */
+  /** Without the hyphens: the name of the value, or empty for a flag. */
   readonly options?: Readonly<Record<string, string>>;
-  /** State of its work after a stop, in words. */
+  /** State of the work after a stop, in words. */
   readonly stopped?: string;
   /** Text of `--help` after summary and usage. */
   readonly help: string;
   /**
-   * @returns the exit status
-   * @throws CommandError, ConfigError; any error once the command was stopped; any other error is a bug of ours
+   * Returns the exit status. @throws CommandError, ConfigError; any error once the command was stopped; other errors
+   * are bugs
    */
   run(operands: readonly string[], terminal: Terminal, options: CommandOptions): Promise<number>;
 }
 
-/** Options of a command line: `true` for a flag. */
+/** `true` for a flag. */
 export type CommandOptions = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Failure of a command, in words for the person who ran it. */
+/** Failure described for the person who ran the command. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitStatus: number;
@@ -63,7 +61,6 @@ export class CommandError extends Error {
   }
 }
 
-/** Returns a fault of the command line itself, in words for the person who typed it. */
 export function usageError(message: string): CommandError {
   return new CommandError(message, { exitStatus: exitStatus.usage });
 }
@@ -72,7 +69,7 @@ export function writeLine(stream: Writable, line: string): void {
   stream.write(`${line}\n`);
 }
 
-/** Formats host and port of a listener for a URL; a listener on all addresses is reached by loopback. */
+/** A listener on all addresses is reached by loopback. */
 export function formatOrigin({
   host,
   port,
@@ -87,7 +84,7 @@ export function formatOrigin({
 
 const units = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Formats a number of bytes for a person: `812 bytes`, `1.2 MiB`. */
+/** Returns for example `812 bytes` or `1.2 MiB`. */
 export function formatByteSize(size: number): string {
   const sizeBytes = Math.round(size); // a mean may be fractional
   if (sizeBytes < 1024) return countOf(sizeBytes, 'byte');
@@ -95,12 +92,12 @@ export function formatByteSize(size: number): string {
   return `${(sizeBytes / 1024 ** power).toFixed(1)} ${units[power - 1] ?? ''}`;
 }
 
-/** Formats a number with its noun: `1 file`, `2 files`. */
+/** Returns for example `1 file` or `2 files`. */
 export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Returns a log for a person at a terminal: only errors, a sentence each, with their causes. */
+/** Writes only errors, a sentence each, with their causes. */
 export function createPlainLog(stderr: Writable): Log {
   return {
     info: ignore,

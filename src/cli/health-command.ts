@@ -3,10 +3,9 @@ import { get as httpsGet } from 'node:https';
 import { type Config, readConfig } from '../config/config.ts';
 import { type Command, CommandError, exitStatus, formatOrigin, writeLine } from './command.ts';
 
-/** Maximum wait for the response, in milliseconds. */
 const TIMEOUT_MS = 3_000;
 
-/** Checks a running service: for health checks of containers, whose images have no curl. */
+/** For health checks of containers, whose images have no curl. */
 export const healthCommand: Command = {
   summary: 'checks whether the service here is ready',
   operands: [],
@@ -36,7 +35,7 @@ function findHealthUrl({ admin, internal, listen, http }: Config): string {
 /** @throws CommandError without a response */
 function request(url: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
   const options = {
-    // The certificate names the public host, and the request goes to this machine.
+    // The certificate names the public host, but the request goes to this machine.
     rejectUnauthorized: false,
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
   };

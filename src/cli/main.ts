@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { handleStopSignals, type StopSignal } from '../stop-signals.ts';
 import { runCommandLine } from './command-line.ts';
 
-/** Runs the command line. The first SIGINT, SIGTERM or SIGHUP lets a command clean up, the second one ends it. */
+/** The first SIGINT, SIGTERM or SIGHUP lets a command clean up, the second ends it. */
 async function main(): Promise<void> {
   // Warnings of Node and of packages are for their developers; the service logs them.
   process.removeAllListeners('warning');
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   process.stdout.write('', () => process.stderr.write('', leave));
 }
 
-/** Ends the process by a signal, so that a shell sees which signal it was. */
+/** A shell sees which signal ended the process. */
 function dieOf(signal: StopSignal): void {
   process.kill(process.pid, signal);
   // The first process of a container survives the signal.

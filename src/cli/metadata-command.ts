@@ -44,7 +44,7 @@ local file. Write ./ before a file whose path looks like a key.
   },
 };
 
-/** Opens a file as the only original of a storage. @throws CommandError if the file cannot be read */
+/** Opens a file as the only original. @throws CommandError if the file cannot be read */
 async function openFile(path: string): Promise<Source> {
   try {
     const real = await realpath(path);

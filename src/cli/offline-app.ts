@@ -6,7 +6,7 @@ import type { ErrorCode, RequestFault } from '../contract/errors.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import { CommandError } from './command.ts';
 
-/** A single request needs only one worker of each lane. */
+/** A single request needs only one worker in each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
 
 interface OfflineResponse {
@@ -18,9 +18,8 @@ interface OfflineResponse {
 type Send = (target: string) => Promise<OfflineResponse>;
 
 /**
- * Runs work with the configured service except its listeners, traces and number of workers, and then closes the
- * service. The service neither reads nor writes stored renderings: the store belongs to the running service.
- *
+ * Runs work with the configured service, without listeners and traces, and then closes it. It does not use stored
+ * renderings: the store belongs to the running service.
  * @param signal ends the wait for a response
  * @throws CommandError if the service cannot start; errors of the work; `signal.reason`
  */
@@ -78,7 +77,7 @@ interface ErrorBody {
   readonly errors?: readonly RequestFault[];
 }
 
-/** Formats an error response for a person: status, code and message, then a line for each fault. */
+/** Formats status, code and message, then a line for each fault. */
 export async function formatErrorResponse({ status, body }: OfflineResponse): Promise<string> {
   const { code, message, errors = [] } = (await json(body)) as ErrorBody;
   const lines = errors.map((fault) => `\n  ${fault.path}: ${fault.message}`);

@@ -8,9 +8,8 @@ import { writeAtomically } from '../storage/filesystem/files.ts';
 import { CommandError } from './command.ts';
 
 /**
- * Writes a file completely or not at all: it gets its name once it is on disk. A replaced file keeps its
- * permissions. A link is followed; a pipe, or a device such as `/dev/null`, is written to directly.
- *
+ * Writes a file atomically. A replaced file keeps its permissions. Follows a link; writes directly to a pipe, or to a
+ * device such as `/dev/null`.
  * @throws CommandError if the file cannot be written, or `chunks` fail; `signal.reason`
  */
 export async function writeOutputFile(
@@ -23,7 +22,7 @@ export async function writeOutputFile(
     throw new CommandError(`${path} cannot be written`, { cause });
   };
   const directory = await realpath(dirname(path)).catch(fail);
-  // A new file; the path keeps a slash at its end, which only a directory may have.
+  // A new file. Only a directory may have a trailing slash.
   const newPath = join(directory, basename(path), path.endsWith('/') ? '/' : '');
   const target = await realpath(path).catch(() => newPath);
   const status = await stat(target).catch(() => undefined);

@@ -2,24 +2,18 @@ import type { Writable } from 'node:stream';
 import { SingleBar } from 'cli-progress';
 import { formatByteSize } from './command.ts';
 
-/** Time without output, in milliseconds: most files take less. */
+/** Most files take less, and need no output. */
 const DELAY_MS = 1_000;
 
-/** Time between lines without a terminal, in milliseconds. */
 const LINE_INTERVAL_MS = 10_000;
 
 export interface Progress {
-  /** Adds bytes that are done. */
   advance(bytes: number): void;
   /** Removes the bar. Without a terminal, writes a last line if there were earlier ones. */
   stop(): void;
 }
 
-/**
- * Shows the progress of work that takes longer than a second: a bar on a terminal, lines elsewhere.
- *
- * @param totalBytes omit if unknown, as for a pipe
- */
+/** Shows a bar on a terminal, lines elsewhere, after a second. @param totalBytes omit if unknown, as for a pipe */
 export function createProgress(
   stream: Writable,
   label: string,

@@ -13,7 +13,7 @@ import {
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
 
-/** Maximum size of a response whose dimensions are shown: reading them needs it in memory. */
+/** Reading the dimensions needs the response in memory. */
 const MAX_MEASURED_BYTES = 64 * 1024 * 1024;
 
 export const renderCommand: Command = {
@@ -24,8 +24,8 @@ Writes the bytes that the service would send, with the same storage and
 limits, and prints status, type, dimensions and size. URL-PATH is path and
 query of a URL; scheme and host are ignored. Quote it: shells interpret ? and
 &. OUTPUT-FILE is replaced when the rendering is complete; - is standard
-output. After an error, which is
-that of the API, nothing is written.
+output. After an error, the command prints the error of the API and writes
+nothing.
 
   darkroom render '/avatars/1/ab12.webp?size=256' avatar.webp
   darkroom render '/emojis/1473333333333333334.gif?size=64' party.gif
@@ -43,52 +43,47 @@ that of the API, nothing is written.
       if (isStandardOutput) await pipeline(chunks, stdout, { signal, end: false });
       else await writeOutputFile(output, chunks, signal);
       const { sizeBytes } = measure;
-      const facts = [response.status, response.contentType, ...measure.dimensions()];
+      const properties = [response.status, response.contentType, ...measure.dimensions()];
       const where = isStandardOutput ? '' : ` to ${output}`;
       writeLine(
         isStandardOutput ? terminal.stderr : stdout,
-        `${facts.join(', ')}, ${formatByteSize(sizeBytes)} (${sizeBytes})${where}`,
+        `${properties.join(', ')}, ${formatByteSize(sizeBytes)} (${sizeBytes})${where}`,
       );
       return exitStatus.ok;
     });
   },
 };
 
-/**
- * Returns path and query of a URL; the service will reject an unknown path.
- *
- * @throws CommandError if the text is not a URL, or clients would send it differently: the response would be that to
- *   another URL
- */
+/** Returns path and query of a URL. @throws CommandError if it is not a URL, or clients would send another one */
 function toPath(target: string): string {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
   const path = local.startsWith('/') ? local : `/${local}`;
   if (!URL.canParse(path, 'http://localhost')) {
-    throw usageError(`"${path}" is not the path of a URL`);
+    throw usageError(`"${path}" is not a valid URL path`);
   }
   const { pathname, search } = new URL(path, 'http://localhost');
   const sent = pathname + search;
   if (sent === path) return path;
-  throw usageError(`"${path}" is not how a URL is sent. Clients send ${sent}`);
+  throw usageError(`"${path}" is not a normalized URL path. Clients send ${sent}`);
 }
 
 class Measure {
   sizeBytes = 0;
-  #kept: Uint8Array[] = [];
+  #chunks: Uint8Array[] = [];
 
   async *through(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of chunks) {
       this.sizeBytes += chunk.length;
-      if (this.sizeBytes <= MAX_MEASURED_BYTES) this.#kept.push(chunk);
-      else this.#kept = [];
+      if (this.sizeBytes <= MAX_MEASURED_BYTES) this.#chunks.push(chunk);
+      else this.#chunks = [];
       yield chunk;
     }
   }
 
-  /** Returns width, height and frames of an image that we decode; empty for other files. */
+  /** Returns an empty list for files other than images. */
   dimensions(): string[] {
     try {
-      const header = readImageHeader(Buffer.concat(this.#kept));
+      const header = readImageHeader(Buffer.concat(this.#chunks));
       if (header === undefined) return [];
       const { widthPx, heightPx, frames } = header;
       return [`${widthPx} x ${heightPx} px`, ...(frames > 1 ? [`${frames} frames`] : [])];

@@ -10,7 +10,7 @@ export const signCommand: Command = {
   summary: 'prints the signed path of an external URL or an attachment',
   operands: ['URL'],
   help: `
-For a URL of another site: prints the path at which Darkroom shows its media,
+For a URL of another site: prints the path at which Darkroom serves its media,
 signed with the first key of EXTERNAL_SIGNING_KEYS. You may append parameters:
 ?width=550&format=webp. Nothing is fetched.
 
@@ -42,10 +42,10 @@ function signAttachmentOf(what: string, { attachments: { signing } }: Config): s
 /** @throws CommandError */
 function signUrl(url: string, { external }: Config): string {
   if (external === undefined) throw noKeyError('EXTERNAL_SIGNING_KEYS');
-  const fault = findFault(url, external);
-  if (fault !== undefined) {
-    throw new CommandError(`nothing would be fetched from there: ${fault}`, {
-      exitStatus: fault === 'no url' ? exitStatus.usage : exitStatus.failure,
+  const rejection = findRejection(url, external);
+  if (rejection !== undefined) {
+    throw new CommandError(`the service would not fetch this URL: ${rejection}`, {
+      exitStatus: rejection === 'no url' ? exitStatus.usage : exitStatus.failure,
     });
   }
   return formatExternalPath(url, external.keys);
@@ -55,8 +55,8 @@ function noKeyError(variable: string): CommandError {
   return new CommandError(`no key is set; see ${variable} in docs/configuration.md`);
 }
 
-/** Returns why nothing would be fetched from a URL, in a few words; does not resolve its host. */
-function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {
+/** Returns why the service would not fetch a URL, in a few words; does not resolve its host. */
+function findRejection(url: string, rules: NonNullable<Config['external']>): string | undefined {
   const target = checkExternalUrl(url, rules);
   if (target.kind !== 'fetchable') return target.kind === 'local' ? undefined : target.reason;
   return target.isAddress ? new AddressGuard(rules).findRejection(target.host) : undefined;

@@ -36,7 +36,7 @@ import {
 } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
 
-/** All faults of the configuration; `message` has one line per variable. */
+/** `message` has one line for each invalid variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly warnings: readonly SettingWarning[];
@@ -47,25 +47,24 @@ export class ConfigError extends Error {
   }
 }
 
-/** Variables that workers inherit. They contain no secrets. */
+/** Inherited by workers; none of them is a secret. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
 
 const WORKERS_PER_CORE = 2;
 
 const DECODERS_PER_CORE = 1;
 
-/** Channel of a worker, and temporarily that of its replacement. */
+/** A worker and its replacement have one channel each. */
 const FILES_PER_WORKER = 2;
 
-/** Maximum number of requests that wait to read from the origin; each takes some kilobytes. */
+/** Each waiting request takes some kilobytes. */
 const MAX_WAITING_FOR_ORIGIN = 1_024;
 
 export type Config = ReturnType<typeof readConfig>;
 
 /**
- * Reads the configuration. An empty variable counts as unset, unless its row has `mayBeEmpty`.
- *
- * @param memoryBytes memory of the machine or the container, for the defaults
+ * Reads the configuration. An empty variable counts as unset, except with `mayBeEmpty`.
+ * @param memoryBytes memory of the machine or container, for the defaults
  * @throws ConfigError with every fault: name, expected syntax and received value
  */
 export function readConfig(variables: Environment, memoryBytes = readMemoryBytes()) {
@@ -77,7 +76,7 @@ export function readConfig(variables: Environment, memoryBytes = readMemoryBytes
   const connections = planConnections(countOtherFiles(environment));
   const cores = Number(environment.WORKERS ?? countCores());
   const planned = planMemory(memoryBytes, cores);
-  const { values, faults } = readSettings(environment, connections.most, planned.defaults);
+  const { values, faults } = readSettings(environment, connections.max, planned.defaults);
   const allFaults = [
     ...faults,
     findFilesFault() ?? [],
@@ -205,7 +204,7 @@ function mayBeEmpty(name: string): boolean {
   return Object.hasOwn(rows, name) && rows[name]?.mayBeEmpty === true;
 }
 
-/** Returns the number of open files other than connections; NaN if a setting is not a number. */
+/** NaN if a setting is not a number. */
 function countOtherFiles(environment: Environment): number {
   const cores = Number(environment.WORKERS ?? countCores());
   const processes = (FILES_PER_WORKER * WORKERS_PER_CORE + DECODERS_PER_CORE) * cores;
@@ -222,7 +221,7 @@ function countOtherFiles(environment: Environment): number {
   return processes + storage + results + external + uploads + blocks;
 }
 
-/** Returns the values of all secret variables, even unused ones, and those of the AWS SDK and OpenTelemetry. */
+/** Includes unused secrets, and those of the AWS SDK and OpenTelemetry. */
 function readSecrets(values: Settings, environment: Environment): readonly string[] {
   const rows: Readonly<Record<string, Setting>> = settingTable;
   const own = settingNames.filter((name) => rows[name]?.isSecret).map((name) => values[name]);
@@ -243,7 +242,7 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
   return port === undefined || token === undefined ? undefined : { listen: { host, port }, token };
 }
 
-/** Reads whether the explorer is on, which lists private attachments to every client of the listener. */
+/** The explorer lists private attachments to every client of the listener. */
 function readExplorer(values: Settings) {
   const { EXPLORER: choice, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';

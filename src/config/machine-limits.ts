@@ -2,15 +2,14 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { posix } from 'node:path';
 
-/** Quota and period of the CPU controller, in microseconds: cgroup v2 in one file, v1 in two. */
+/** Quota and period of the CPU controller in microseconds: cgroup v2 in one file, v1 in two. */
 const QUOTA_FILES = [
   ['/sys/fs/cgroup/cpu.max'],
   ['/sys/fs/cgroup/cpu/cpu.cfs_quota_us', '/sys/fs/cgroup/cpu/cpu.cfs_period_us'],
 ];
 
 /**
- * Returns the number of cores for this process: those of its CPU affinity, or fewer if the container has a smaller quota,
- * which Node 20 does not report. At least 1.
+ * Returns the number of cores of the CPU affinity, or of the container's quota if that is less; Node 20 ignores quotas.
  */
 export function countCores(readText: (path: string) => string = readUtf8): number {
   const quotas = QUOTA_FILES.flatMap((paths) => {
@@ -27,7 +26,6 @@ export function countCores(readText: (path: string) => string = readUtf8): numbe
 
 const MEBIBYTE = 1024 ** 2;
 
-/** Memory controllers of cgroup v2 and v1, and the file of a group's limit. */
 const MEMORY_CONTROLLERS = [
   { line: /^0::(.*)$/m, root: '/sys/fs/cgroup', file: 'memory.max' },
   {
@@ -38,8 +36,8 @@ const MEMORY_CONTROLLERS = [
 ];
 
 /**
- * Returns the memory for the service in bytes: that of the machine, or the minimum of its cgroup's limit and those of the
- * parents. A container may see its own group as the root, whatever path the kernel reports.
+ * Returns the memory of the machine, or the minimum of the limits of its cgroup and the parents, if less. A container
+ * may see its own group as the root, regardless of the path that the kernel reports.
  */
 export function readMemoryBytes(
   readText: (path: string) => string = readUtf8,
@@ -64,13 +62,10 @@ export function readMemoryBytes(
   return Math.min(machineBytes, ...limits);
 }
 
-/**
- * Memory in bytes in addition to workers, caches, originals and uploads; measured: 50 to 62 MiB of the main process,
- * 8 MiB of the fork server, and pages of programs and files.
- */
+/** Measured: 50 to 62 MiB of the main process, 8 MiB of the fork server, and pages of programs and files. */
 const OWN_BYTES = 118 * MEBIBYTE;
 
-/** Defaults of memory settings: on a large machine, and the minimum, on one of 512 MiB. */
+/** Defaults on a large machine, and on one of 512 MiB. */
 export const memoryDefaults = {
   CACHE_MEMORY_BYTES: { full: 256 * MEBIBYTE, min: 8 * MEBIBYTE },
   CACHE_ORIGINALS_BYTES: { full: 64 * MEBIBYTE, min: 2 * MEBIBYTE },
@@ -78,14 +73,13 @@ export const memoryDefaults = {
   RELAY_MEMORY_BYTES: { full: 128 * MEBIBYTE, min: 8 * MEBIBYTE },
 };
 
-/** Settings whose defaults depend on the memory, except that of workers. */
 export type MemorySetting = keyof typeof memoryDefaults;
 
-/** Memory above which the defaults grow, and the range over which they reach the full ones, in bytes. */
+/** The defaults grow above the first value, and reach the full ones over the second. */
 const GROWS_FROM_BYTES = 384 * MEBIBYTE;
 const GROWS_OVER_BYTES = 4_096 * MEBIBYTE;
 
-/** Ratio of a worker's private memory to the pages in use, of which 62 to 83 % were measured. */
+/** Ratio of a worker's private memory to its pages in use; 62 to 83 % of them were measured. */
 const BOUND_FACTOR = 4 / 3;
 
 /** Full default of `WORKER_MEMORY_BYTES`, for 100 megapixels. */
@@ -117,7 +111,7 @@ export function planMemory(memoryBytes: number, cores: number) {
   return { defaults, workersBytes, spareBytes: maxBytes - workersBytes };
 }
 
-/** Returns the maximum memory of the service with its parts, in bytes, and whether it exceeds the available memory. */
+/** Returns the parts and the total of the maximum memory, and whether it exceeds the available memory. */
 export function addMemory<Parts extends Readonly<Record<string, number>>>(
   totalBytes: number,
   parts: Parts,
@@ -131,30 +125,29 @@ export function addMemory<Parts extends Readonly<Record<string, number>>>(
   return { totalBytes, ...parts, workerBytes, neededBytes, isShort: neededBytes > totalBytes };
 }
 
-/** Rounds bytes down to whole MiB. */
+/** Rounds down to a multiple of 1 MiB. */
 function roundDown(bytes: number): number {
   return Math.floor(bytes / MEBIBYTE) * MEBIBYTE;
 }
 
-/** Minimum bound of a worker's memory in bytes: a small image needs 132 MiB. */
+/** A small image needs 132 MiB. */
 export const MIN_WORKER_BYTES = 256 * MEBIBYTE;
 
-/** Memory of a light render without its original, in bytes; measured: 215 MiB (a progressive JPEG of 20 megapixels). */
+/** Memory of a light render without its original; measured: 215 MiB (a progressive JPEG of 20 megapixels). */
 const LIGHT_BYTES = 288 * MEBIBYTE;
 
-/** Memory of a worker that renders stills of 24 megapixels, in bytes; measured: 463 MiB from AVIF, 470 from WebP. */
+/** For stills of 24 megapixels; measured: 463 MiB from AVIF, 470 MiB from WebP. */
 const MIN_HEAVY_BYTES = 480 * MEBIBYTE;
 
-/** Memory of each of several heavy workers in bytes, for 40 megapixels. */
+/** For 40 megapixels. */
 const HEAVY_BYTES = 1_024 * MEBIBYTE;
 
 /**
- * Plans the number of render processes of each lane, and the bound of their private memory in bytes. If the memory
- * suffices, the light lane has one process more than cores: a worker that waits for its input leaves a core idle. If it
- * is too small for two lanes, all renders use the light one.
- *
- * @param memoryBytes memory of one light and one heavy process per core
- * @param spareBytes further memory, for the additional light process
+ * Plans the render processes of each lane, and the limit of their private memory. The light lane has one process more
+ * than cores if the memory suffices: a worker that waits for its input leaves a core idle. With too little memory for
+ * two lanes, all renders use the light one.
+ * @param memoryBytes memory of one light and one heavy process per core @param spareBytes for the additional light
+ *   process
  */
 export function planWorkers(
   cores: number,
@@ -180,42 +173,42 @@ export function planWorkers(
   return { workers: { light: workers, heavy: 0 }, memoryBytes: { light: each, heavy: each } };
 }
 
-/** Bound of a video decoder's private memory (contract §12), in bytes. */
+/** Contract §12. */
 const DECODER_BYTES = 512 * MEBIBYTE;
 
-/** Returns the bound of a decoder, which shares the memory of the worker that waits for it. */
+/** A decoder shares the memory of the worker that waits for it. */
 export function planDecoder(workerBytes: number): number {
   return Math.min(DECODER_BYTES, Math.floor(workerBytes / 2));
 }
 
-/** Maximum default of connections: an idle one takes 11 kB, with TLS 57 to 77 kB (measured). */
+/** An idle connection takes 11 kB, with TLS 57 to 77 kB (measured). */
 const MAX_BY_DEFAULT = 16_384;
 
-/** Files of the process itself: the program, the log, the additional light worker, files that are being closed. */
+/** The program, the log, the additional light worker, and files being closed. */
 const OWN_FILES = 128;
 
-/** Returns the fault of a limit of open files that is too low for loading the modules. */
+/** Checks that the limit of open files suffices for loading the modules. */
 export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | undefined {
   if (openFilesLimit === undefined || openFilesLimit >= OWN_FILES) return undefined;
-  return `ulimit -n: expected a limit of ${OWN_FILES} open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received ${openFilesLimit}`;
+  return `ulimit -n: expected a limit of at least ${OWN_FILES} open files (LimitNOFILE= of systemd, --ulimit of Docker) but received ${openFilesLimit}`;
 }
 
-/** Assumed limit of systems that do not report one; that of macOS is at least as high. */
+/** For systems that report no limit; macOS has at least as many. */
 const ASSUMED_FILES = 10_240;
 
 /**
- * Returns the maximum number of connections: the files that the rest of the service does not need. Without a bound, many
- * clients would make the storage fail.
+ * Returns the number of files that the rest of the service does not need: without a limit, many clients would make the
+ * storage fail.
  */
 export function planConnections(
   otherFiles: number,
   openFilesLimit: number | undefined = readOpenFilesLimit(),
 ) {
-  const most = Math.max(2, (openFilesLimit ?? ASSUMED_FILES) - OWN_FILES - otherFiles);
-  return { byDefault: Math.min(most, MAX_BY_DEFAULT), most };
+  const max = Math.max(2, (openFilesLimit ?? ASSUMED_FILES) - OWN_FILES - otherFiles);
+  return { byDefault: Math.min(max, MAX_BY_DEFAULT), max };
 }
 
-/** Returns the limit of open files of this process, sockets included; `undefined` if the system does not report it. */
+/** Returns `undefined` if the system does not report the limit. */
 export function readOpenFilesLimit(
   readText: (path: string) => string = readUtf8,
 ): number | undefined {

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 
-/** Written by the build (`tools/build.mjs`); missing next to the sources. */
+/** Written by `tools/build.mjs`; missing next to the sources. */
 const RELEASE_FILE = new URL('../release.json', import.meta.url);
 
 /** The path is the same from the compiled file and from its source. */
 const PACKAGE_FILE = new URL('../../package.json', import.meta.url);
 
-/** Reads the version of `package.json`, and the abbreviated git commit of the build, if known. */
+/** The commit is abbreviated, and missing without a build. */
 export function readRelease() {
   const { version } = readJson(PACKAGE_FILE);
   const { commit } = readJson(RELEASE_FILE);

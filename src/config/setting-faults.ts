@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { Environment, Setting } from './setting.ts';
-import { isReadableFile, MEBIBYTE } from './setting-forms.ts';
+import { isReadableFile, MEBIBYTE } from './setting-types.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
 import { hasKeys, keySettingNames } from './variables/key-settings.ts';
 import {
@@ -15,7 +15,7 @@ import {
   SAMPLE_DIRECTORY,
 } from './variables/storage-settings.ts';
 
-/** Memory of a worker that makes a small image, without the original (measured: 132 MiB on Linux x64). */
+/** Memory of a worker for a small image, without the original (measured: 132 MiB on Linux x64). */
 const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
 interface Checked {
@@ -24,12 +24,12 @@ interface Checked {
   readonly maxConnections: number;
 }
 
-/** Rule about related variables, which returns what is expected of the named variable if it is broken. */
+/** Returns what is expected of the variable if the rule is broken. */
 type Rule = readonly [SettingName, (checked: Checked) => string | false | undefined];
 
 const rules: readonly Rule[] = [
-  requiredIf('TLS_CERT_FILE', 'a file, since the other half of the pair is set', 'TLS_KEY_FILE'),
-  requiredIf('TLS_KEY_FILE', 'a file, since the other half of the pair is set', 'TLS_CERT_FILE'),
+  requiredIf('TLS_CERT_FILE', 'a file, since TLS_KEY_FILE is set', 'TLS_KEY_FILE'),
+  requiredIf('TLS_KEY_FILE', 'a file, since TLS_CERT_FILE is set', 'TLS_CERT_FILE'),
   [
     'TLS_CERT_FILE',
     ({ environment }) => {
@@ -67,10 +67,10 @@ const rules: readonly Rule[] = [
     'RESULT_STORE',
     's3',
   ),
-  comparing('RESULT_STORE_DIR', 'a directory beside that of the originals', areNested),
+  comparing('RESULT_STORE_DIR', 'a directory separate from that of the originals', areNested),
   comparing(
     'RESULT_S3_PREFIX',
-    'a prefix beside that of the originals, since both are in one bucket',
+    'a prefix separate from that of the originals, since both are in one bucket',
     prefixesOverlap,
   ),
   [
@@ -84,7 +84,7 @@ const rules: readonly Rule[] = [
   ],
   comparing(
     'UPLOADS_DIR',
-    'a directory beside those of originals and renderings',
+    'a directory separate from those of originals and renderings',
     areUploadsNested,
   ),
   comparing(
@@ -94,7 +94,7 @@ const rules: readonly Rule[] = [
   ),
   comparing(
     'UPLOADS_DIR_BUCKET',
-    'another name than those of other buckets',
+    'a name that no other bucket has',
     (values) => values.UPLOADS_DIR !== undefined && isUploadsBucketRead(values),
   ),
   [
@@ -114,7 +114,7 @@ const rules: readonly Rule[] = [
   comparing('BLOCKLIST_FILE', 'a file outside of STORAGE_DIR and UPLOADS_DIR', isListFileServed),
   comparing(
     'BLOCKLIST_S3_BUCKET',
-    'another bucket than UPLOADS_S3_BUCKET',
+    'a bucket other than UPLOADS_S3_BUCKET',
     ({ BLOCKLIST, BLOCKLIST_S3_BUCKET, UPLOADS_S3_BUCKET }) =>
       BLOCKLIST === 's3' &&
       BLOCKLIST_S3_BUCKET !== undefined &&
@@ -166,7 +166,7 @@ const rules: readonly Rule[] = [
     ({ environment }) =>
       environment.EDGE !== undefined &&
       (environment.BLOCKLIST ?? 'none') === 'none' &&
-      'nothing, or BLOCKLIST to be set, next to whose list the purges are stored',
+      'nothing unless BLOCKLIST is set, since pending purges are stored next to the list',
   ],
   requiredIf('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
   requiredIf('INTERNAL_TOKEN', 'a token, since INTERNAL_PORT is set', 'INTERNAL_PORT'),
@@ -174,15 +174,11 @@ const rules: readonly Rule[] = [
     'MAX_CONNECTIONS',
     ({ environment, maxConnections }) =>
       Number(environment.MAX_CONNECTIONS) > maxConnections &&
-      `at most ${maxConnections}, for the limit of open files`,
+      `at most ${maxConnections} with this limit of open files`,
   ],
 ];
 
-/**
- * Reads all variables of the table, and checks each and their relations. Returns values and faults, a line each.
- *
- * @param derived defaults that replace those of the table
- */
+/** Reads and checks all variables and their relations. @param derived replaces defaults of the table */
 export function readSettings(
   environment: Environment,
   maxConnections: number,
@@ -193,8 +189,8 @@ export function readSettings(
     const row: Setting = settingTable[name];
     const text = environment[name];
     if (text === undefined) return derived[name] ?? row.default;
-    const value = row.form.read(text);
-    if (value === undefined) faults.push(formatFault(name, row.form.expected, text));
+    const value = row.type.read(text);
+    if (value === undefined) faults.push(formatFault(name, row.type.expected, text));
     return value;
   };
   const values = Object.fromEntries(settingNames.map((name) => [name, read(name)])) as Settings;
@@ -230,7 +226,7 @@ function requiredIf(name: SettingName, expected: string, other: SettingName, val
   ];
 }
 
-/** Returns a rule about values, which applies only if all variables are valid on their own. */
+/** Applies only if all variables are valid on their own. */
 function comparing(
   name: SettingName,
   expected: string,

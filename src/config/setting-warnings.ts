@@ -6,15 +6,14 @@ export interface SettingWarning {
   readonly message: string;
 }
 
-/** First words of our names that other programs use as well. */
+/** Other programs also use these first words of our names. */
 const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
 
 /** Shorter names resemble too many others: HOME and HOST, SORT and PORT. */
 const MIN_LENGTH = 7;
 
 /**
- * Finds variables that resemble settings by their first word or with one typing error, except those of the AWS SDK,
- * OpenTelemetry and Node.
+ * Finds variables that resemble settings by their first word or with one typing error, except those of SDKs and Node.
  */
 export function findUnknownSettings(environment: Environment): readonly SettingWarning[] {
   const known: readonly string[] = settingNames;
@@ -24,12 +23,12 @@ export function findUnknownSettings(environment: Environment): readonly SettingW
     const [word = '', ...rest] = name.split('_');
     const isOurs = known.some((setting) => setting.startsWith(`${word}_`));
     if (meant === undefined && (rest.length === 0 || !isOurs || COMMON_WORDS.test(word))) return [];
-    const hint = meant === undefined ? '' : `; is ${meant} meant?`;
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
     return [{ name, message: `${name} is not a setting of Darkroom${hint}` }];
   });
 }
 
-/** Settings that only have an effect if another one is set, or has a certain value. */
+/** Settings that have an effect only with another one, or with a certain value of it. */
 const dependentSettings: readonly (readonly [SettingName, SettingName, string?])[] = [
   ['RESULT_STORE_DIR', 'RESULT_STORE', 'filesystem'],
   ['RESULT_S3_BUCKET', 'RESULT_STORE', 's3'],
@@ -40,7 +39,7 @@ const dependentSettings: readonly (readonly [SettingName, SettingName, string?])
   ['INTERNAL_TOKEN', 'INTERNAL_PORT'],
 ];
 
-/** Finds settings without an effect, such as the directory of a disabled result store. */
+/** Finds settings such as the directory of a disabled result store. */
 export function findUnusedSettings(environment: Environment): readonly SettingWarning[] {
   return dependentSettings.flatMap(([name, other, needed]) => {
     const row: Setting = settingTable[other];

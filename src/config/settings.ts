@@ -18,7 +18,7 @@ import {
   readableFile,
   regionName,
   seconds,
-} from './setting-forms.ts';
+} from './setting-types.ts';
 import { blocklistTable, cdnTable } from './variables/block-settings.ts';
 import { externalTable } from './variables/external-settings.ts';
 import { attachmentTable } from './variables/key-settings.ts';
@@ -190,7 +190,7 @@ const operation = {
   SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for requests in progress after SIGTERM'),
 };
 
-/** The variables by purpose, in the order of the documents: contract §7, and the numbers of §4 and §6. */
+/** In the order of the documents: contract §7, and the numbers of §4 and §6. */
 export const settingGroups = {
   Listener: listener,
   Originals: originals,
@@ -207,7 +207,6 @@ export const settingGroups = {
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
 
-/** Intersection of the members of a union. */
 type Joined<Union> = (Union extends unknown ? (member: Union) => void : never) extends (
   all: infer All,
 ) => void
@@ -216,7 +215,7 @@ type Joined<Union> = (Union extends unknown ? (member: Union) => void : never) e
 
 type Table = Joined<(typeof settingGroups)[keyof typeof settingGroups]>;
 
-/** All variables: the source of the types, the faults, `darkroom check` and the documents. */
+/** Source of the types, the faults, `darkroom check` and the documents. */
 export const settingTable: Table = Object.assign({}, ...Object.values(settingGroups));
 
 export type SettingName = keyof Table;

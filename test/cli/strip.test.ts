@@ -109,7 +109,7 @@ test.each([
   [[], 'strip needs KEY or --prefix; see darkroom strip --help'],
   [['--dry-run'], 'strip needs KEY or --prefix; see darkroom strip --help'],
   [['--prefix'], '--prefix needs a value; see darkroom --help'],
-  [['--prefix', '../..'], /is not a directory of keys/],
+  [['--prefix', '../..'], /is not a prefix of keys/],
   [['emojis/1', 'emojis'], /"emojis" is not the key of an original/],
 ])('ends with status 64 for the arguments %j, and changes nothing', async (args, message) => {
   await directory.put('emojis/1', photo);

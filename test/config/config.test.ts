@@ -169,11 +169,11 @@ describe('the explorer', () => {
 });
 
 test.each([
-  ['STORAGE_DIRR', '; is STORAGE_DIR meant?'],
-  ['S3_PREFFIX', '; is S3_PREFIX meant?'],
-  ['LOG_LEVL', '; is LOG_LEVEL meant?'],
-  ['TRUSTPROXY', '; is TRUST_PROXY meant?'],
-  ['WORKER', '; is WORKERS meant?'],
+  ['STORAGE_DIRR', '; did you mean STORAGE_DIR?'],
+  ['S3_PREFFIX', '; did you mean S3_PREFIX?'],
+  ['LOG_LEVL', '; did you mean LOG_LEVEL?'],
+  ['TRUSTPROXY', '; did you mean TRUST_PROXY?'],
+  ['WORKER', '; did you mean WORKERS?'],
   ['STORAGE_DIRECTORY', ''],
   ['S3_KEY', ''],
   ['CACHE_MEMORY', ''],

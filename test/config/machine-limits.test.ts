@@ -133,12 +133,12 @@ describe('the connections', () => {
     [20_000, 70],
     [1_048_576, 6],
   ])('leave, of %i files, room for %i others', (limit, others) => {
-    const { byDefault, most } = planConnections(others, limit);
-    expect(most + others).toBe(limit - 128);
-    expect(byDefault).toBe(Math.min(most, 16_384));
+    const { byDefault, max } = planConnections(others, limit);
+    expect(max + others).toBe(limit - 128);
+    expect(byDefault).toBe(Math.min(max, 16_384));
   });
 
   test('are few, but at least one, with a low limit of open files', () => {
-    expect(planConnections(50, 100)).toEqual({ byDefault: 2, most: 2 });
+    expect(planConnections(50, 100)).toEqual({ byDefault: 2, max: 2 });
   });
 });

@@ -23,7 +23,7 @@ const servedKey = 'BLOCKLIST_S3_KEY: a key that no original can have, since S3_B
 const judged = `
 PORT=65536 → PORT: an integer from 0 to 65535
 WORKERS=0 → WORKERS: an integer from 1 to 1024 (cores)
-TRUST_PROXY=10.0.0.0/33 → TRUST_PROXY: true, false, or a comma-separated list of addresses or networks
+TRUST_PROXY=10.0.0.0/33 → TRUST_PROXY: true, false, or a comma-separated list of IP addresses and networks
 LOG_LEVEL=loud → LOG_LEVEL: one of fatal, error, warn, info, debug, trace, silent
 HOST=999.1.1.1 → HOST: an IP address or a host name
 HOST=not_a_host! → HOST: an IP address or a host name
@@ -31,7 +31,7 @@ HOST=::1 →
 HOST=0.0.0.0 →
 HOST=localhost →
 REQUIRE_CONFINEMENT=yes → REQUIRE_CONFINEMENT: true or false
-TLS_KEY_FILE=package.json → TLS_CERT_FILE: a file, since the other half of the pair is set
+TLS_KEY_FILE=package.json → TLS_CERT_FILE: a file, since TLS_KEY_FILE is set
 STORAGE=floppy → STORAGE: filesystem or s3
 STORAGE_DIR=/nowhere → STORAGE_DIR: an existing directory
 NODE_ENV=production → STORAGE_DIR: an existing directory, since NODE_ENV is production
@@ -71,32 +71,32 @@ BLOCKLIST=s3 S3_BUCKET=a BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 →
 BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl UPLOADS_DIR=src COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → ${served}
 ${bucket} BLOCKLIST_S3_BUCKET=a →
 ${bucket} BLOCKLIST_S3_BUCKET=b BLOCKLIST_S3_KEY=avatars/1/ab →
-${bucket} BLOCKLIST_S3_BUCKET=u UPLOADS_S3_BUCKET=u COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → BLOCKLIST_S3_BUCKET: another bucket than UPLOADS_S3_BUCKET
+${bucket} BLOCKLIST_S3_BUCKET=u UPLOADS_S3_BUCKET=u COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → BLOCKLIST_S3_BUCKET: a bucket other than UPLOADS_S3_BUCKET
 ${listed} EDGE=cloudfront EDGE_ZONE=E2QWRUHAPOMQZL →
 ${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 EDGE_API=http://127.0.0.1:9/client/v4/ →
-EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing, or BLOCKLIST to be set, next to whose list the purges are stored
+EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing unless BLOCKLIST is set, since pending purges are stored next to the list
 ${listed} EDGE=fastly EDGE_TOKEN=12345678 → EDGE_ZONE: the id of a zone, since EDGE is set
 ${listed} EDGE=fastly EDGE_ZONE=a/b EDGE_TOKEN=12345678 → EDGE_ZONE: an id of A-Z a-z 0-9 _ -
 ${listed} EDGE=bunny EDGE_ZONE=a → EDGE_TOKEN: a token, since EDGE is bunny
-${listed} EDGE=bunny EDGE_ZONE=a EDGE_TOKEN=1234567 → EDGE_TOKEN: at least 8 printable characters of ASCII without spaces *
-${listed} EDGE=bunny EDGE_ZONE=a EDGE_TOKEN_FILE=/nowhere → EDGE_TOKEN_FILE: a readable file of at least 8 printable characters of ASCII without spaces *
+${listed} EDGE=bunny EDGE_ZONE=a EDGE_TOKEN=1234567 → EDGE_TOKEN: at least 8 printable ASCII characters without spaces *
+${listed} EDGE=bunny EDGE_ZONE=a EDGE_TOKEN_FILE=/nowhere → EDGE_TOKEN_FILE: a readable file of at least 8 printable ASCII characters without spaces *
 ${listed} EDGE=cloudfront EDGE_ZONE=a EDGE_API=127.0.0.1:9 → EDGE_API: an http or https URL without query or credentials
 ATTACHMENT_SIGNING=on → ATTACHMENT_SIGNING: off or report or enforce
 ATTACHMENT_SIGNING=report → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is report
 ATTACHMENT_SIGNING=enforce → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is enforce
-EXTERNAL_SIGNING_KEYS=short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS=${key}, → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS=${key},short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one per line, each a text or base64:…, of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS=short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each plain text or base64:…, at least 32 bytes long *
+EXTERNAL_SIGNING_KEYS=${key}, → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each plain text or base64:…, at least 32 bytes long *
+EXTERNAL_SIGNING_KEYS=${key},short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each plain text or base64:…, at least 32 bytes long *
+EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one per line, each plain text or base64:…, at least 32 bytes long *
 EXTERNAL_PATH_ENCODING=twice → EXTERNAL_PATH_ENCODING: plain or fluxer
 PUBLIC_URLS=cdn.example → PUBLIC_URLS: a comma-separated list, each item an http or https URL without query or credentials
 PUBLIC_URLS=https://a.example,ftp://a.example → PUBLIC_URLS: a comma-separated list, each item an http or https URL without query or credentials
 PUBLIC_URLS=https://a.example/%zz → PUBLIC_URLS: a comma-separated list, each item an http or https URL without query or credentials
 EXTERNAL_PORTS=80,0 → EXTERNAL_PORTS: a comma-separated list, each item an integer from 1 to 65535
-EXTERNAL_BLOCKED_NETWORKS=10.0.0.0/33 → EXTERNAL_BLOCKED_NETWORKS: a comma-separated list, each item an address or a network
-EXTERNAL_ALLOWED_HOSTS=https://a.example → EXTERNAL_ALLOWED_HOSTS: a comma-separated list, each item a host name or an address
+EXTERNAL_BLOCKED_NETWORKS=10.0.0.0/33 → EXTERNAL_BLOCKED_NETWORKS: a comma-separated list, each item an IP address or a network
+EXTERNAL_ALLOWED_HOSTS=https://a.example → EXTERNAL_ALLOWED_HOSTS: a comma-separated list, each item a host name or an IP address
 EXTERNAL_NAT64_PREFIXES=64:ff9b::/95 → EXTERNAL_NAT64_PREFIXES: a comma-separated list, each item an IPv6 network of 32, 40, 48, 56, 64 or 96 bits
-EXTERNAL_DNS_SERVERS=dns.example → EXTERNAL_DNS_SERVERS: a comma-separated list, each item an address, with a port or without (192.0.2.1:53, [2001:db8::1]:53)
+EXTERNAL_DNS_SERVERS=dns.example → EXTERNAL_DNS_SERVERS: a comma-separated list, each item an IP address, optionally with a port (192.0.2.1:53, [2001:db8::1]:53)
 EXTERNAL_MIN_AGE_SECONDS=700000 → EXTERNAL_MAX_AGE_SECONDS: at least EXTERNAL_MIN_AGE_SECONDS
 OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_PROTOCOL: http/protobuf or http/json, since OTLP over gRPC is not supported,
 OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: http/protobuf or http/json, since OTLP over gRPC is not supported,
@@ -183,14 +183,14 @@ test.each([
   ['nothing set', {}, OTHERS],
   ['everything set', everything, 5 + 100 + 300 + 64 + 64 + 16 + 2 * 80],
 ])('the number of connections must fit the limit of open files, with %s', (_, given, others) => {
-  const { most } = planConnections(others, 2_048);
-  const env = { ...process.env, ...given, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };
+  const { max } = planConnections(others, 2_048);
+  const env = { ...process.env, ...given, MAX_CONNECTIONS: String(max + 1), PORT: 'x' };
   // A limit that is known, whatever this process was started with.
   const limited = spawnSync('sh', ['-c', 'ulimit -n 2048; exec node dist/main.js'], { env });
   expect([limited.status, String(limited.stderr)]).toEqual([
     78,
     expect.stringContaining(
-      `MAX_CONNECTIONS: expected at most ${most}, for the limit of open files but received "${most + 1}"`,
+      `MAX_CONNECTIONS: expected at most ${max} with this limit of open files but received "${max + 1}"`,
     ),
   ]);
   expect(String(limited.stderr)).toContain('PORT: ');
@@ -200,7 +200,7 @@ test('the default number of connections fits the limit of open files', () => {
   expect(readConfig({}).http.maxConnections).toBe(planConnections(OTHERS).byDefault);
 });
 
-const KEY_FORM = 'each a text or base64:…, of 32 bytes at least but received ***';
+const KEY_FORM = 'each plain text or base64:…, at least 32 bytes long but received ***';
 const KEYS = `one key or several, separated by commas, ${KEY_FORM}`;
 const FILE_OF_KEYS = `a readable file of keys, one per line, ${KEY_FORM}`;
 

@@ -26,7 +26,7 @@ export const settingTables: Readonly<Record<string, string>> = {
         Object.entries(rows).map(([name, row]) => [
           code(name),
           defaultOf(row),
-          row.form.expected,
+          row.type.expected,
           meaningOf(row),
         ]),
       ),
@@ -42,9 +42,9 @@ export const settingTables: Readonly<Record<string, string>> = {
   ),
 };
 
-function defaultOf({ default: value, defaultText = '', form }: Setting): string {
+function defaultOf({ default: value, defaultText = '', type }: Setting): string {
   if (value === undefined || value === '') return defaultText;
-  const text = code(form.format?.(value) ?? String(value));
+  const text = code(type.format?.(value) ?? String(value));
   return [text, defaultText].filter((part) => part !== '').join(', or ');
 }
 

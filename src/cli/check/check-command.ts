@@ -15,7 +15,7 @@ import { checkPlatform } from './platform-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
 
-/** Host name that always exists (RFC 2606 §3). */
+/** Always exists (RFC 2606 §3). */
 const USUAL_NAME = 'example.com';
 
 export const checkCommand: Command = {
@@ -35,7 +35,7 @@ run it next to a running service with the same settings. It checks
                     failure: clients get a 404 only then
   listing           whether files in the storage have keys of originals
   reading           whether the first original can be read
-  renderings        whether RESULT_STORE can write, read and remove one
+  renderings        whether RESULT_STORE can write, read and remove one rendering
   blocks            whether the list of BLOCKLIST can be written conditionally;
                     only if BLOCKLIST is set
   external keys     number of keys; only if there are any
@@ -101,7 +101,6 @@ async function* checkAll(
   if (isPlatform) yield* await checkPlatform(config, signal);
 }
 
-/** Reports how the memory of the machine or container is divided. */
 function checkMemory({ memory, renderer }: Config): Finding {
   const { workers, memoryBytes } = renderer;
   const describe = (lane: Lane, renders: string): string[] => {
@@ -110,7 +109,7 @@ function checkMemory({ memory, renderer }: Config): Finding {
   };
   const parts = [
     `results ${formatByteSize(memory.cacheBytes)}`,
-    `kept originals ${formatByteSize(memory.cachedOriginalsBytes)}`,
+    `cached originals ${formatByteSize(memory.cachedOriginalsBytes)}`,
     `originals in use ${formatByteSize(memory.originalsBytes)}`,
     `uploads ${formatByteSize(memory.uploadsBytes)}`,
     ...describe('light', workers.heavy === 0 ? 'all renders' : 'short renders'),
@@ -119,7 +118,7 @@ function checkMemory({ memory, renderer }: Config): Finding {
   const total = formatByteSize(memory.totalBytes);
   if (!memory.isShort) return ok('memory', `${total}: ${parts}`);
   const needed = formatByteSize(memory.neededBytes);
-  return warning('memory', `${needed} may be needed, but there are ${total}: ${parts}`);
+  return warning('memory', `up to ${needed} are needed, but only ${total} are available: ${parts}`);
 }
 
 async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
@@ -134,7 +133,7 @@ async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGe
   }
 }
 
-/** Reports the number of signing keys of each kind that is set; never the keys. */
+/** Reports the number of keys, never the keys. */
 function* checkKeys({ external, attachments, relay }: Config): Generator<Finding> {
   if (external !== undefined) yield ok('external keys', describeSigners(external.keys));
   const { mode, signing } = attachments;
@@ -156,7 +155,7 @@ function describeSigners({ count }: SigningKeys): string {
   return count > 1 ? `the first signs; ${count - 1} more verify` : 'the first signs';
 }
 
-/** Checks whether names of other sites can be resolved if external media are enabled. Fetches nothing. */
+/** Resolves a name, but fetches nothing. */
 async function* checkExternal({ external }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   if (external === undefined) return;
   const { dnsServers = [], allowedHosts } = external;

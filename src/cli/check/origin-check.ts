@@ -13,12 +13,12 @@ import { type Finding, fault, ok } from './finding.ts';
 
 const LISTED_KEYS = 100;
 
-/** Checks whether originals can be read, and which exist; yields each finding as soon as it is known. */
+/** Yields each finding as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
   const where = describePlace(storage);
   yield ok('storage', storage.prefix ? `${where}, ${storage.prefix}` : where);
-  /** Returns the error of work, `ORIGIN_TIMEOUT` after the deadline, even if a hanging disk ignores the signal. */
+  /** Returns the error, `ORIGIN_TIMEOUT` after the deadline, even if a hanging disk ignores the signal. */
   const failureOf = async (work: (within: AbortSignal) => Promise<void>): Promise<unknown> => {
     const onTimeout = () => new MediaError('ORIGIN_TIMEOUT');
     try {
@@ -71,7 +71,7 @@ function describeAbsence(key: string, failure: unknown, mayNotList: boolean): Fi
   if (isMissing(failure)) return ok('missing original', 'is reported as missing');
   if (failure === undefined) return fault('missing original', `${key} exists`);
   const consequence = mayNotList
-    ? '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404'
+    ? '; without the right to list (s3:ListBucket), S3 returns 403 for a missing original, and clients get a 502 instead of 404'
     : '';
   const reason = formatReadFailure(failure);
   return fault('missing original', `is reported as a failure${reason}${consequence}`);
@@ -83,7 +83,7 @@ function describeRefusal(error: unknown): string {
 }
 
 function describeKeys(keys: readonly string[], setting: string): Finding {
-  if (keys.length === 0) return ok('listing', 'nothing is there yet');
+  if (keys.length === 0) return ok('listing', 'no files yet');
   const listed = keys.slice(0, LISTED_KEYS);
   const originals = listed.filter((each) => isOriginKey(each)).length;
   const first = keys.length > LISTED_KEYS ? 'the first ' : '';

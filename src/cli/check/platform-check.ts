@@ -13,7 +13,7 @@ import { CommandError, silentLog } from '../command.ts';
 import { withOfflineApp } from '../offline-app.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
-/** Key of the upload, the same for all checks: if it cannot be removed, the next check replaces it. */
+/** The same for all checks: if the upload cannot be removed, the next check replaces it. */
 const UPLOAD_KEY = 'darkroom-check.png';
 
 const PERMITTED_SECONDS = 60;
@@ -24,7 +24,7 @@ type Uploads = NonNullable<Config['uploads']>;
 
 type Send = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
 
-/** Checks whether the service can replace the platform's media service (contract §14), by acting as its API. */
+/** Acts as the API of the platform that this service serves (contract §14). */
 export async function checkPlatform(config: Config, signal: AbortSignal): Promise<Finding[]> {
   const findings = [...findSettings(config)];
   const unencrypted = { ...config, http: { ...config.http, tls: undefined } };
@@ -62,26 +62,25 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
   return findings;
 }
 
-/** Reports settings without which requests of the platform or its clients have no effect. */
 function* findSettings(config: Config): Generator<Finding> {
   const isFluxer = config.parseOptions.resources === platformResources;
   const rows = [
-    [isFluxer, fault, 'platform', 'COMPATIBILITY is not fluxer: requests are read strictly'],
-    [config.relay, fault, 'uploads', 'RELAY_SIGNING_KEYS is not set: uploads are a 404'],
+    [isFluxer, fault, 'platform', 'COMPATIBILITY is not fluxer: requests are parsed strictly'],
+    [config.relay, fault, 'uploads', 'RELAY_SIGNING_KEYS is not set: uploads return 404'],
     [
       config.uploads,
       fault,
       'uploads',
-      'UPLOADS_S3_BUCKET or UPLOADS_DIR is not set: they are a 403',
+      'UPLOADS_S3_BUCKET or UPLOADS_DIR is not set: uploads return 403',
     ],
     [config.internal, fault, 'metadata', 'INTERNAL_PORT is not set: the API cannot post media'],
-    [config.external, fault, 'links', 'EXTERNAL_SIGNING_KEYS is not set: they are a 404'],
+    [config.external, fault, 'links', 'EXTERNAL_SIGNING_KEYS is not set: links return 404'],
     [config.attachments.signing, warning, 'signed reads', 'ATTACHMENT_SIGNING_KEYS is not set'],
     [
       config.parseOptions.publicUrls[0],
       warning,
       'own URLs',
-      'PUBLIC_URLS is not set: links to own media are a 502, and the platform cannot purge',
+      'PUBLIC_URLS is not set: links to own media return 502, and the platform cannot purge',
     ],
     [config.admin, warning, 'purges', 'ADMIN_PORT is not set: the platform cannot purge'],
   ] as const;
@@ -98,14 +97,18 @@ async function listen(listener: App['server'], signal: AbortSignal): Promise<Sen
   };
 }
 
-/** Signs a capability as the platform does, and uploads a picture with it. */
 async function tryUpload(
   { relay, uploads }: { relay: NonNullable<Config['relay']>; uploads: Uploads },
   send: Send,
   body: Buffer,
 ): Promise<Finding> {
   const fields = {
-    ...{ b: uploads.bucket, k: UPLOAD_KEY, m: 'put', mb: body.length, ct: 'image/png', s: false },
+    b: uploads.bucket,
+    k: UPLOAD_KEY,
+    m: 'put',
+    mb: body.length,
+    ct: 'image/png',
+    s: false,
     e: Math.floor(Date.now() / 1000) + PERMITTED_SECONDS,
   };
   const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
@@ -118,7 +121,7 @@ async function tryUpload(
     : fault('uploads', `${what} cannot be stored: ${status} ${bytes}`);
 }
 
-/** Removes the upload, even during a stop; warns if the storage refuses. */
+/** Continues during a stop; warns if the storage refuses. */
 async function tryRemoval({ originLimits }: Config, uploads: Uploads): Promise<readonly Finding[]> {
   try {
     const storage = await openStorage(uploads, originLimits);
@@ -130,7 +133,6 @@ async function tryRemoval({ originLimits }: Config, uploads: Uploads): Promise<r
   }
 }
 
-/** Requests metadata and a thumbnail of the upload, as the platform's API does. */
 async function tryInternal(send: Send, token: string, uploaded: Buffer): Promise<Finding[]> {
   const post = (path: string) =>
     send(path, {
@@ -141,13 +143,13 @@ async function tryInternal(send: Send, token: string, uploaded: Buffer): Promise
   const metadata = await post('/_metadata');
   const text = metadata.bytes.toString();
   const digest = createHash('sha256').update(uploaded).digest('hex');
-  const isRight = metadata.status === 200 && JSON.parse(text).content_hash === digest;
+  const isCorrect = metadata.status === 200 && JSON.parse(text).content_hash === digest;
   const thumbnail = await post('/_thumbnail');
   const isRendered = thumbnail.status === 200;
   return [
-    (isRight ? ok : fault)(
+    (isCorrect ? ok : fault)(
       'metadata',
-      isRight ? 'of the upload is correct' : `${metadata.status} ${text}`,
+      isCorrect ? 'of the upload is correct' : `${metadata.status} ${text}`,
     ),
     isRendered
       ? ok('thumbnail', `of the upload has ${thumbnail.bytes.length} bytes`)
@@ -155,7 +157,7 @@ async function tryInternal(send: Send, token: string, uploaded: Buffer): Promise
   ];
 }
 
-/** Reads the first attachment in the storage, by a signed path and by a link to its public URL. */
+/** Reads the first attachment by a signed path and by a link to its public URL. */
 async function tryAttachments(config: Config, send: Send, signal: AbortSignal): Promise<Finding[]> {
   const { external, parseOptions } = config;
   const { signing } = config.attachments;
@@ -171,7 +173,7 @@ async function tryAttachments(config: Config, send: Send, signal: AbortSignal): 
   const [shown] = path.split('?');
   const tryReading = async (subject: string, target: string): Promise<Finding> => {
     const { status, bytes } = await send(target, { headers: { range: 'bytes=0-0' } });
-    // An empty file has no first byte.
+    // An empty file returns 416.
     return [200, 206, 416].includes(status)
       ? ok(subject, `${shown} can be read`)
       : fault(subject, `${shown}: ${status} ${bytes}`);

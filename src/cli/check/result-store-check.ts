@@ -9,7 +9,7 @@ import { type Finding, fault, ok } from './finding.ts';
 
 const STEP_TIMEOUT_MS = 10_000;
 
-/** Checks whether renderings can be written, read and removed, with a small one that is removed afterwards. */
+/** Writes, reads and removes a small rendering. */
 export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
   const { resultStore } = config;
   if (resultStore === undefined) return ok('renderings', 'kept only in memory (RESULT_STORE)');
@@ -23,15 +23,15 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
       step = 'written';
       await inTime(store.write(address, { body: randomBytes(16), mimeType: 'image/png' }));
       const within = AbortSignal.any([signal, AbortSignal.timeout(STEP_TIMEOUT_MS)]);
-      const reading = await Promise.allSettled([store.read(address, within, () => undefined)]);
+      const results = await Promise.allSettled([store.read(address, within, () => undefined)]);
       step = 'removed'; // even if reading failed
       await inTime(store.remove(`${originKey}/`));
       step = 'read';
-      if (reading[0].status === 'rejected') throw reading[0].reason;
-      const isThere = reading[0].value !== undefined;
-      return isThere
+      const [found] = results;
+      if (found.status === 'rejected') throw found.reason;
+      return found.value !== undefined
         ? ok('renderings', `${where}: one was written, read and removed`)
-        : fault('renderings', `${where}: one was written, but not found`);
+        : fault('renderings', `${where}: one was written, but then not found`);
     } finally {
       store.close();
     }
@@ -41,7 +41,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   }
 }
 
-/** Waits for a step even during a stop, so that the written rendering is removed; with a deadline, since a disk may hang. */
+/** Waits even during a stop, so that the rendering is removed; with a deadline, since a disk may hang. */
 function inTime<Result>(step: Promise<Result>): Promise<Result> {
   const onTimeout = (): Error => new Error(`no response within ${STEP_TIMEOUT_MS} ms`);
   return withDeadline(STEP_TIMEOUT_MS, undefined, onTimeout, () => step);

@@ -9,7 +9,6 @@ import { describeVideoSupport, type VideoSupport } from '../../workers/video/vid
 import { countOf, formatByteSize, silentLog } from '../command.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
-/** Checks whether render processes start, how they are confined, and whether videos have posters. */
 export async function* checkWorkers(
   { renderer }: Config,
   signal: AbortSignal,
@@ -48,7 +47,7 @@ export async function* checkWorkers(
   }
 }
 
-/** Reports whether videos have posters; a program of the settings that makes none is a fault. */
+/** A configured program that makes no poster is a fault. */
 function describePosters(
   support: VideoSupport,
   { program }: Config['renderer']['videoDecoder'],

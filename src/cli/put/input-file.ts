@@ -5,21 +5,19 @@ import { CommandError, type Terminal } from '../command.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Bytes of a file, or of standard input, that can be read once. */
+/** Bytes of a file or of standard input, which can be read once. */
 export interface InputFile extends AsyncIterable<Uint8Array> {
   /** Omitted for a pipe or a device. */
   readonly sizeBytes?: number | undefined;
 }
 
 /**
- * Opens a file. Its bytes throw a CommandError if the file cannot be read to its end.
- *
- * @param path `-` is standard input
- * @throws CommandError if the path cannot be read, or is a directory
+ * Opens a file; reading its bytes can also throw a CommandError. @param path `-` for standard input @throws
+ * CommandError
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') return readOr('standard input', rejectEmpty(stdin), signal);
-  // A stop does not wait for a process that opens the other end of a pipe.
+  // Opening a pipe waits for another process, and a stop must not.
   const file = await unlessAborted(open(path), signal).catch((cause: unknown) => {
     signal.throwIfAborted();
     throw new CommandError(`${path} cannot be read`, { cause });
@@ -33,7 +31,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
   return Object.assign(chunks, { sizeBytes: status.isFile() ? status.size : undefined });
 }
 
-/** An empty original must be a named file: Node shows a closed or unreadable standard input as an empty one. */
+/** Node shows a closed or unreadable standard input as an empty one, so an empty original must be a named file. */
 async function* rejectEmpty(stdin: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let isEmpty = true;
   for await (const chunk of stdin) {
@@ -43,7 +41,7 @@ async function* rejectEmpty(stdin: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   if (isEmpty) throw new Error(`it is empty; name ${devNull} for an empty file`);
 }
 
-/** Reads all bytes of a file; returns `undefined` beyond `maxBytes`. */
+/** Returns `undefined` beyond `maxBytes`. */
 export async function readAll(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -58,7 +56,7 @@ export async function readAll(
   return Buffer.concat(parts);
 }
 
-/** Passes chunks on; its errors name the file. A stop does not wait for a read that hangs. */
+/** Errors name the file. A stop does not wait for a read that hangs. */
 async function* readOr(
   name: string,
   chunks: AsyncIterable<Uint8Array>,

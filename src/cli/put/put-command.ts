@@ -38,9 +38,9 @@ without a_ before the hash. FILE is copied into STORAGE_DIR or S3_BUCKET, and
 replaces an existing original at once; - is standard input. A bucket needs
 the right to write (s3:PutObject).
 
-A file that could never be served from KEY is refused: one that is not an
-image, is damaged, or exceeds a limit. Attachments may be anything. After an
-original was replaced, purge it (docs/operate.md).
+The command rejects a file that cannot be served from KEY: one that is not an
+image, is damaged, or exceeds a limit. Attachments can be any file. After you
+replace an original, purge it (docs/operate.md).
 
   darkroom put avatars/1/ab12 portrait.jpg
   darkroom put attachments/1/2/holiday.mp4 ~/Videos/holiday.mp4
@@ -67,17 +67,17 @@ original was replaced, purge it (docs/operate.md).
     const sizeBytes = await write(writer, key, checked, progress, signal).finally(progress.stop);
     writeLine(stdout, `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${urlPath}`);
     if (isReplaced) {
-      writeLine(stdout, `It has replaced another one; purge ${JSON.stringify({ assets: [key] })}.`);
+      writeLine(
+        stdout,
+        `This replaced an existing original; purge ${JSON.stringify({ assets: [key] })}.`,
+      );
     }
     return exitStatus.ok;
   },
 };
 
 /**
- * Parses the key of an original as typed.
- *
- * @returns the path of a URL that serves the original, without parameters, and whether only images are served at this
- *   URL; attachments may be any file
+ * Returns the path of a URL that serves the original, and whether only images are served there.
  * @throws CommandError that lists the keys, or names the one that was probably meant
  */
 function parseAddress(text: string) {
@@ -90,22 +90,21 @@ function parseAddress(text: string) {
   return { urlPath, isImage };
 }
 
-/** Returns the key of the original behind a URL path; `undefined` if the path has none. */
 function findMeantKey(text: string): string | undefined {
   const parsed = parsePath(text.startsWith('/') ? text : `/${text}`);
   return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;
 }
 
 function refusal(text: string, meant: string | undefined): CommandError {
-  const forms = resourceNames.flatMap((name) => resourceRows[name].originKey ?? []);
+  const templates = resourceNames.flatMap((name) => resourceRows[name].originKey ?? []);
   const hint =
     meant === undefined
-      ? `Keys are:\n${forms.map((form) => `  ${form}`).join('\n')}`
+      ? `Keys are:\n${templates.map((template) => `  ${template}`).join('\n')}`
       : `The original there has the key ${meant}`;
   return usageError(`"${text}" is not the key of an original. ${hint}`);
 }
 
-/** @returns the number of bytes written */
+/** Returns the number of bytes written. */
 async function write(
   writer: OriginalWriter,
   key: string,
@@ -125,18 +124,13 @@ async function write(
     await writer.write(key, counted(), { signal });
     return writtenBytes;
   } catch (cause) {
-    // An error about remains of the upload is shown even after a stop.
+    // An error about the remains of an upload is shown even after a stop.
     if (cause instanceof Error && cause.name === 'AbortError') throw cause;
     throw new CommandError(`${key} cannot be written`, { cause });
   }
 }
 
-/**
- * Reads an image to its end, and checks that the service would serve it.
- *
- * @param path of the file, for the message
- * @throws CommandError if the service would never serve the image
- */
+/** Reads an image into memory. @throws CommandError if the service would never serve the image */
 async function checkImage(
   config: Config,
   urlPath: string,
@@ -146,24 +140,21 @@ async function checkImage(
 ): Promise<InputFile> {
   const { maxOriginalBytes } = config.originLimits;
   const bytes = await readAll(chunks, maxOriginalBytes);
-  const fault =
+  const rejection =
     bytes === undefined
       ? `it is larger than ${formatByteSize(maxOriginalBytes)} (MAX_ORIGINAL_BYTES)`
-      : await findServingFault(config, urlPath, bytes, signal);
-  if (fault !== undefined || bytes === undefined) {
-    throw new CommandError(`${path} could never be served at ${urlPath}: ${fault}`);
+      : await findRejection(config, urlPath, bytes, signal);
+  if (rejection !== undefined || bytes === undefined) {
+    throw new CommandError(`${path} cannot be served at ${urlPath}: ${rejection}`);
   }
   return Object.assign(Readable.from([bytes]), { sizeBytes: bytes.length });
 }
 
 /**
- * Returns why the service would never serve a file as the original behind a URL: renders a small still, the cheapest
+ * Returns the error of the API if the service would never serve a file at a URL: renders a small still, the cheapest
  * request, with this file as every original.
- *
- * @returns the error of the API; `undefined` if the service would serve the file
- * @throws `signal.reason`
  */
-async function findServingFault(
+async function findRejection(
   config: Config,
   urlPath: string,
   bytes: Buffer,

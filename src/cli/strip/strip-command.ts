@@ -26,19 +26,19 @@ export const stripCommand: Command = {
   help: `
 Overwrites position, time, camera, author and comments in the pictures and
 videos at these keys, or below PREFIX/, without decoding them: pixels, samples
-and length stay (docs/contract.md, section 16). The new version replaces the
-old one only if nothing else has, and the key is purged at ADMIN_HOST and
-ADMIN_PORT. Prints a line for each original:
+and length stay (docs/contract.md, section 16). The cleaned version replaces
+the original only if nothing else has changed it, and the key is purged at
+ADMIN_HOST and ADMIN_PORT. Prints a line for each original:
 
-  removed           metadata is overwritten; of a dry run: would be removed
-  none              there is no metadata
-  not-supported     this format is left as it is
-  blocked           left as it is: its SHA-256 is blocked, and would change
-  missing           there is no original at this key
-  cannot be cleaned left as it is, with the reason: it is damaged, for example
-  failed            the storage has failed, or others keep replacing it
+  removed           metadata is overwritten; in a dry run: would be removed
+  none              the original has no metadata
+  not-supported     unchanged: metadata cannot be removed from this format
+  blocked           unchanged: its SHA-256 is blocked, and would change
+  missing           the storage has no original with this key
+  cannot be cleaned unchanged, with the reason: for example, it is damaged
+  failed            the storage failed, or others keep replacing the original
 
-It can be stopped, and run again: what is done has no metadata any more.
+You can stop the command and run it again: cleaned originals stay clean.
 
   darkroom strip attachments/1/2/holiday.jpg
   darkroom strip --dry-run --prefix attachments/1471234567890123456/
@@ -51,7 +51,7 @@ key; 78 settings are not valid.`,
     }
     const config = readConfig(terminal.environment);
     const keys = operands.map((text) => parseKey(text, config));
-    const directory = prefix === undefined ? undefined : parseDirectory(String(prefix));
+    const keyPrefix = prefix === undefined ? undefined : parsePrefix(String(prefix));
     if (isDryRun !== true && config.admin === undefined && config.blocklist !== undefined) {
       throw new CommandError('ADMIN_PORT is not set: blocked originals cannot be recognized');
     }
@@ -62,8 +62,7 @@ key; 78 settings are not valid.`,
     });
     const run = createRun(config, storage, isDryRun === true, terminal);
     for (const key of keys) await run.strip(key);
-    if (directory !== undefined)
-      await stripDirectory(directory, config, storage, run.strip, signal);
+    if (keyPrefix !== undefined) await stripAll(keyPrefix, config, storage, run.strip, signal);
     return run.finish();
   },
 };
@@ -75,17 +74,16 @@ function parseKey(text: string, { parseOptions }: Config): string {
   throw usageError(`"${text}" is not the key of an original; see darkroom put --help`);
 }
 
-/** @returns the directory with its slash @throws CommandError with the status of a usage error */
-function parseDirectory(text: string): string {
+function parsePrefix(text: string): string {
   const path = text.replace(/\/$/, '');
   const fault = findKeyFault(path);
-  if (fault !== undefined) throw usageError(`"${text}" is not a directory of keys. ${fault}`);
+  if (fault !== undefined) throw usageError(`"${text}" is not a prefix of keys. ${fault}`);
   return `${path}/`;
 }
 
 /** @throws CommandError if the storage cannot be listed */
-async function stripDirectory(
-  directory: string,
+async function stripAll(
+  prefix: string,
   { parseOptions }: Config,
   storage: OpenedStorage,
   strip: (key: string) => Promise<void>,
@@ -98,22 +96,22 @@ async function stripDirectory(
       await strip(key);
       return true;
     } catch (error) {
-      // Not a failure of the listing.
+      // The listing must not report this error as its own.
       stopped = error;
       return false;
     }
   };
   await storage
     .openListing()
-    .list(directory, visit, signal)
+    .list(prefix, visit, signal)
     .catch((cause: unknown) => {
       signal.throwIfAborted();
-      throw new CommandError(`${directory} cannot be listed; see darkroom check`, { cause });
+      throw new CommandError(`${prefix} cannot be listed; see darkroom check`, { cause });
     });
   if (stopped !== undefined) throw stopped;
 }
 
-/** Creates a run over originals, which reports each of them and counts outcomes. */
+/** Reports each original, and counts the outcomes. */
 function createRun(
   config: Config,
   storage: OpenedStorage,
@@ -146,7 +144,7 @@ function createRun(
       counts.set(shown, (counts.get(shown) ?? 0) + 1);
       report(`${key}: ${shown}${details}`);
     },
-    /** Reports the total. @returns the exit status */
+    /** Reports the total, and returns the exit status. */
     finish: (): number => {
       const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
       const outcomes = [...counts].map(([outcome, count]) => `, ${count} ${outcome}`);
@@ -161,7 +159,6 @@ function createRun(
   };
 }
 
-/** @throws `signal.reason`; CommandError of the admin listener */
 function describeFailure(error: unknown, signal: AbortSignal) {
   if (error instanceof CommandError) throw error;
   if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return { outcome: 'missing' };
@@ -169,7 +166,7 @@ function describeFailure(error: unknown, signal: AbortSignal) {
     const { message } = error.cause as Error;
     return { outcome: CANNOT, details: `: ${message}` };
   }
-  // Other errors are shown even after a stop: a write may have left something behind.
+  // A write may have left something behind, so its error is shown even after a stop.
   const isAbort = error instanceof Error && error.name === 'AbortError';
   if (isAbort || error === signal.reason) throw error;
   if (error instanceof MediaError && error.code === 'PRECONDITION_FAILED') {

@@ -7,28 +7,26 @@ import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts
 import { ReplacedMeanwhile, type Source } from '../../pipeline/ports.ts';
 import { cleanChunks, openCleaner, PREFIX_BYTES } from '../../pipeline/uploads/metadata-removal.ts';
 
-/** Attempts to clean an original that others replace at the same time. */
+/** Others may replace the original at the same time. */
 const MAX_ATTEMPTS = 3;
 
 export interface StripParts {
   readonly origin: Source;
   readonly writer: OriginalWriter;
   readonly firstByteTimeoutMs: number;
-  /** Whether nothing is written. */
   readonly isDryRun: boolean;
-  /** Called after each attempt to write, also a failed one: its response may have been lost. */
+  /** Called after each attempt to write, even a failed one: its response may have been lost. */
   readonly purge: (key: string) => Promise<void>;
-  /** Whether a SHA-256 is blocked; the block would not apply to cleaned bytes. Omit without a block list. */
+  /** The block of a SHA-256 would not apply to cleaned bytes. Omit without a block list. */
   readonly isBlocked?: ((sha256: string) => Promise<boolean>) | undefined;
 }
 
 /**
- * Removes the metadata from a stored original. Reads it once to find metadata, and once more to write the new state, so
- * that nothing is written without need.
- *
- * @returns the outcome, `removed` also for a dry run that has found metadata; `blocked` for an original left as it is
- * @throws MediaError `UNKNOWN_MEDIA`, `UNSUPPORTED_MEDIA_TYPE` if it cannot be cleaned, `PRECONDITION_FAILED` if others
- *   keep replacing it; as the storage; as `purge`; `signal.reason`
+ * Removes the metadata from a stored original. Reads the original once to find metadata, and again to write, so that
+ * nothing is written without need.
+ * @returns `removed` also for a dry run that found metadata; `blocked` for an original left as it is
+ * @throws MediaError `UNKNOWN_MEDIA`, `UNSUPPORTED_MEDIA_TYPE`; `PRECONDITION_FAILED` if others keep replacing the
+ *   original; errors of the storage and of `purge`; `signal.reason`
  */
 export async function stripOriginal(
   key: string,
@@ -50,12 +48,12 @@ async function stripOnce(key: string, parts: StripParts, signal: AbortSignal) {
   try {
     return await stripOpened(key, parts, bodies, signal);
   } finally {
-    // A writer that fails early has not read its body.
+    // A writer that fails early leaves its body unread.
     for (const body of bodies) body.destroy();
   }
 }
 
-/** @param bodies filled with what is opened */
+/** @param bodies receives the opened bodies */
 async function stripOpened(
   key: string,
   parts: StripParts,
@@ -69,8 +67,7 @@ async function stripOpened(
       origin.open(key, { signal: AbortSignal.any([signal, within]), ifMatch }),
     );
     const { body, etag } = opened as Extract<typeof opened, { readonly etag: unknown }>;
-    if (body === undefined)
-      throw new Error('The storage has confirmed a state that was not named.');
+    if (body === undefined) throw new Error('The storage returned an unexpected 304.');
     if (body instanceof Uint8Array) return { etag, chunks: [body] };
     bodies.push(body);
     return { etag, chunks: body };
@@ -100,7 +97,7 @@ async function stripOpened(
 
 type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
-/** Chooses the cleaner of a file; returns `undefined` for other formats. */
+/** Returns `undefined` for formats without a cleaner. */
 async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => undefined) {
   const chunks = (async function* () {
     yield* file;
@@ -128,7 +125,6 @@ async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => un
   return { cleaner, chunks: cleanChunks(watched, cleaner) };
 }
 
-/** Whether an attempt has failed because the original was replaced, or was being replaced. */
 function isReplaced(error: unknown): boolean {
   if (!(error instanceof MediaError)) return false;
   if (error.cause instanceof ReplacedMeanwhile) return true;

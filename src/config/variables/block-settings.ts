@@ -11,11 +11,11 @@ import {
   integer,
   pageAddress,
   serviceId,
-} from '../setting-forms.ts';
+} from '../setting-types.ts';
 
 export const BLOCKLIST_CONNECTIONS = 16;
 
-/** Variables of blocks: contract §15. */
+/** Contract §15. */
 export const blocklistTable = {
   BLOCKLIST: setting(
     choice('none', 'filesystem', 's3'),
@@ -47,7 +47,7 @@ export const blocklistTable = {
   ),
 };
 
-/** Variables of the CDN in front: contract §15. */
+/** Contract §15. */
 export const cdnTable = {
   EDGE: optional(
     choice(...cdnNames),

@@ -11,16 +11,16 @@ import {
   network,
   seconds,
   siteName,
-} from '../setting-forms.ts';
+} from '../setting-types.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 import type { platformTable } from './platform-settings.ts';
 
 const none = { defaultText: 'none' } as const;
 
-/** Maximum number of connections to other sites (contract §8). */
+/** Contract §8. */
 export const EXTERNAL_CONNECTIONS = 64;
 
-/** Variables of external media: contract §8. */
+/** Contract §8. */
 export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',

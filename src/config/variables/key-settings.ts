@@ -1,8 +1,8 @@
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { type Environment, optional, type Setting, setting, type ValuesOf } from '../setting.ts';
-import { choice, signingDomain, signingKeys, signingKeysFile } from '../setting-forms.ts';
+import { choice, signingDomain, signingKeys, signingKeysFile } from '../setting-types.ts';
 
-/** Variables of signing keys (contract §8 to §10). Each has a twin with the path of a file of keys. */
+/** Contract §8 to §10. Each variable has a twin with the path of a file of keys. */
 export const keySettingNames = [
   'EXTERNAL_SIGNING_KEYS',
   'ATTACHMENT_SIGNING_KEYS',
@@ -37,7 +37,7 @@ export function hasKeys(environment: Environment, name: KeySettingName): boolean
   return environment[name] !== undefined || environment[`${name}_FILE`] !== undefined;
 }
 
-/** Variables of signed attachments: contract §9. */
+/** Contract §9. */
 export const attachmentTable = {
   ATTACHMENT_SIGNING: setting(
     choice('off', 'report', 'enforce'),
@@ -55,7 +55,7 @@ export const attachmentTable = {
   ),
 };
 
-/** Reads the signing of attachment URLs; keys may be set with mode `off`. */
+/** Keys may be set even with mode `off`. */
 export function readAttachments(values: ValuesOf<typeof attachmentTable>) {
   const keys = readKeys(values, 'ATTACHMENT_SIGNING_KEYS');
   return {

@@ -11,12 +11,12 @@ import {
   listOf,
   MEBIBYTE,
   publicUrl,
-} from '../setting-forms.ts';
+} from '../setting-types.ts';
 
-/** Maximum time to remember a missing original, for a platform that stores originals itself (contract §14). */
+/** A platform that stores originals itself announces no new ones (contract §14). */
 const MISSING_SECONDS = 2;
 
-/** Variables of an installation that replaces a platform's media service: contract §14. */
+/** Contract §14. */
 export const platformTable = {
   COMPATIBILITY: setting(
     choice('none', 'fluxer'),
@@ -81,7 +81,7 @@ export function readInternal(values: ValuesOf<typeof platformTable> & ListenValu
 
 type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECONDS: number };
 
-/** Reads all effects of `COMPATIBILITY`. Features with a setting of their own do not depend on it. */
+/** Settings of their own enable features regardless of `COMPATIBILITY`. */
 export function readCompatibility(values: Values) {
   const isFluxer = values.COMPATIBILITY === 'fluxer';
   const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;
@@ -92,7 +92,6 @@ export function readCompatibility(values: Values) {
       resources: isFluxer ? platformResources : contractResources,
       publicUrls: values.PUBLIC_URLS ?? [],
     },
-    /** Time for which the service itself remembers a missing original. */
     missingForMs: (isFluxer ? Math.min(MISSING_SECONDS, seconds) : seconds) * 1000,
   };
 }

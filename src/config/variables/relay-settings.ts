@@ -1,29 +1,29 @@
 import { memorySetting, setting, type ValuesOf } from '../setting.ts';
-import { bytes, choice, MEBIBYTE } from '../setting-forms.ts';
+import { bytes, choice, MEBIBYTE } from '../setting-types.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
-/** Maximum number of concurrent uploads (contract §10). */
+/** Contract §10. */
 const MAX_UPLOADS = 64;
 
-/** Further connections to the bucket: checks for existing objects, and removals of failed uploads. */
+/** For checks for existing objects, and removals of failed uploads. */
 const OTHER_CONNECTIONS = 16;
 
 export const RELAY_CONNECTIONS = MAX_UPLOADS + OTHER_CONNECTIONS;
 
-/** Minimum pace: an upload below 16 KiB/s over 30 s is aborted (contract §10). */
+/** An upload below 16 KiB/s over 30 s is aborted (contract §10). */
 const WINDOW_MS = 30_000;
 const WINDOW_BYTES = 30 * 16 * 1024;
 
 const SWEEP_INTERVAL_MS = 1_000;
 
-/** Variables of uploads: contract §10. */
+/** Contract §10. */
 export const relayTable = {
   ...keySettings(
     'RELAY_SIGNING_KEYS',
     'signing keys of upload capabilities, all of which verify; without keys, uploads are a 404',
   ),
   RELAY_MAX_BYTES: setting(
-    // Maximum of S3 for one request.
+    // S3 accepts at most 5 GiB in one request.
     bytes(1, 5 * 1024 * MEBIBYTE),
     500 * MEBIBYTE,
     'maximum size of an upload, regardless of its capability',

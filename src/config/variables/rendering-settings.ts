@@ -1,9 +1,9 @@
 import { DEFAULT_WEBP_EFFORT } from '../../contract/image-formats.ts';
 import { MIN_WORKER_BYTES } from '../machine-limits.ts';
 import { memorySetting, optional, setting, type ValuesOf } from '../setting.ts';
-import { bytes, choice, integer, MEBIBYTE, milliseconds, programChoice } from '../setting-forms.ts';
+import { bytes, choice, integer, MEBIBYTE, milliseconds, programChoice } from '../setting-types.ts';
 
-/** Variables of transforms: limits, resources and rate limits (contract §6, §11). */
+/** Contract §6 and §11. */
 export const renderingTable = {
   MAX_ORIGINAL_BYTES: setting(
     bytes(1),
@@ -86,7 +86,7 @@ export const renderingTable = {
   ),
 };
 
-/** Variables of video posters: contract §12. */
+/** Contract §12. */
 export const videoTable = {
   VIDEO_DECODER: setting(
     programChoice('auto', 'off'),

@@ -6,17 +6,17 @@ import { contractResources, platformResources } from '../../contract/resources.t
 import type { Settings } from '../settings.ts';
 import { BLOCKLIST_CONNECTIONS } from './block-settings.ts';
 
-/** Directory of the sample originals; the path is the same from the compiled file and from its source. */
+/** The path is the same from the compiled file and from its source. */
 export const SAMPLE_DIRECTORY = fileURLToPath(
   new URL('../../../fixtures/originals', import.meta.url),
 );
 
-/** Maximum number of connections to the bucket of renderings: reads and writes are short. */
+/** Reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;
 
 const RESULT_TIMEOUT_MS = 10_000;
 
-/** Deadline of one request to the bucket of the list of blocks, in milliseconds; large bodies get more time. */
+/** Large bodies get more time. */
 const BLOCKLIST_TIMEOUT_MS = 10_000;
 
 export function readStorage(values: Settings) {
@@ -24,7 +24,6 @@ export function readStorage(values: Settings) {
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
     const directory = values.STORAGE_DIR ?? SAMPLE_DIRECTORY;
     const isSample = resolve(directory) === SAMPLE_DIRECTORY;
-    // A directory has no name in capabilities, and no prefix.
     const none = { bucket: undefined, prefix: undefined };
     return {
       kind: 'filesystem',
@@ -60,7 +59,7 @@ export function readResultStore(values: Settings) {
   } as const;
 }
 
-/** Reads the storage of uploads that the platform fetches itself (contract §14); returns `undefined` without one. */
+/** Storage of uploads that the platform reads itself (contract §14). */
 export function readUploads(values: Settings) {
   const {
     UPLOADS_S3_BUCKET: bucket,
@@ -155,10 +154,7 @@ export function isListKeyServed(values: Settings): boolean {
 
 const RESULT_DIRECTORIES = ['', 'results', 'incoming'] as const;
 
-/**
- * Whether the directories of originals and renderings are equal, or one contains the other, even through links. Not
- * covered: directories that are mounted twice.
- */
+/** Whether one directory contains the other, even through links. Not covered: directories that are mounted twice. */
 export function areNested(values: Settings): boolean {
   return directoriesOverlap(originalDirectories(values), resultDirectories(values));
 }
@@ -199,13 +195,13 @@ function directoriesOverlap(some: readonly string[], others: readonly string[]):
     .some((one) => real.some((other) => one.startsWith(other) || other.startsWith(one)));
 }
 
-/** Returns the resolved path with a trailing separator; the path itself if it does not exist. */
+/** Returns the real path, or the path itself if it does not exist, with a trailing separator. */
 function realDirectory(path: string): string {
   let real = resolve(path);
   try {
     real = realpathSync(real);
   } catch {
-    // Missing, or reported elsewhere.
+    // Other checks report a missing directory.
   }
   return real.endsWith(sep) ? real : real + sep;
 }

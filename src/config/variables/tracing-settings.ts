@@ -1,11 +1,11 @@
 import { unescape as decodePercents } from 'node:querystring';
 import { type Environment, optional } from '../setting.ts';
-import { anyText } from '../setting-forms.ts';
+import { anyText } from '../setting-types.ts';
 
-/** The variable that enables traces; the OpenTelemetry SDK reads and checks all others itself. */
+/** The OpenTelemetry SDK reads and checks all other variables itself. */
 export const tracingTable = {
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    anyText('any form that OpenTelemetry accepts'),
+    anyText('any URL that OpenTelemetry accepts'),
     'URL of a collector that receives traces, over `http/protobuf` or `http/json`; all other [OpenTelemetry variables](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/) for traces also apply',
   ),
 };
@@ -22,7 +22,7 @@ export function readTracing(environment: Environment) {
   return {
     protocol: protocols.find((protocol) => protocol === protocolOf(environment)) ?? protocols[0],
     isContinuing: propagators.includes('tracecontext') && !propagators.includes('none'),
-    /** Texts that the log redacts: values of headers, and tokens after `Bearer`. */
+    /** Values of headers, and tokens after `Bearer`. */
     secrets: headers.flatMap((text = '') =>
       text.split(',').flatMap((pair) => {
         const value = pair.slice(pair.indexOf('=') + 1).trim();
@@ -32,7 +32,7 @@ export function readTracing(environment: Environment) {
   };
 }
 
-/** Returns the fault of an unsupported protocol: spans sent to a port for gRPC would be lost without a clear error. */
+/** Spans sent to a port for gRPC would be lost without a clear error. */
 export function findProtocolFault(environment: Environment): string | undefined {
   const protocol = protocolOf(environment);
   if (!isTracing(environment) || protocols.some((known) => known === protocol)) return undefined;

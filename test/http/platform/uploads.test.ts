@@ -162,7 +162,7 @@ test('the directory is outside those of originals and renderings', async () => {
   const inside = ['originals/in', 'link/in', 'results/results'];
   for (const name of ['originals', 'originals/', '', 'link', 'results', ...inside, '../..']) {
     expect(faults(at(name))).toEqual([
-      `UPLOADS_DIR: expected a directory beside those of originals and renderings but received "${at(name)}"`,
+      `UPLOADS_DIR: expected a directory separate from those of originals and renderings but received "${at(name)}"`,
     ]);
   }
   // Originals in a bucket are in no directory.

@@ -3,24 +3,23 @@ import { isIP } from 'node:net';
 import { canonicalHostOf, type PublicUrl, parsePublicUrl } from '../contract/external-url.ts';
 import { MIN_KEY_BYTES, SigningKeys } from '../contract/signing/signing-keys.ts';
 
-/** Syntax of a variable: parses its text into a value. */
-export interface Form<Value> {
-  /** Description, as in "expected … but received …". */
+/** Type of a variable, which parses its text into a value. */
+export interface SettingType<Value> {
   readonly expected: string;
   /** Returns `undefined` for invalid text. */
   read(text: string): Value | undefined;
-  /** Formats a value for the documents. Omit to use its text. */
+  /** For the documents. Omit to use the text of the value. */
   format?(value: Value): string;
 }
 
-function textForm(expected: string, isValid: (text: string) => boolean): Form<string> {
+function textType(expected: string, isValid: (text: string) => boolean): SettingType<string> {
   return { expected, read: (text) => (isValid(text) ? text : undefined) };
 }
 
-/** Accepts any text; `setting-faults.ts` or an SDK checks what is expected. */
-export const anyText = (expected: string): Form<string> => textForm(expected, () => true);
+/** `setting-faults.ts` or an SDK checks what is expected. */
+export const anyText = (expected: string): SettingType<string> => textType(expected, () => true);
 
-export function integer(min: number, max: number, unit = ''): Form<number> {
+export function integer(min: number, max: number, unit = ''): SettingType<number> {
   return {
     expected: `an integer from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`,
     read: (text) => {
@@ -38,8 +37,7 @@ export const MEBIBYTE = 2 ** 20;
 
 const sizeUnits = { KiB: 2 ** 10, MiB: MEBIBYTE, GiB: 2 ** 30 } as const;
 
-/** Accepts a size in bytes, KiB, MiB or GiB. */
-export function bytes(min: number, max = 2 ** 40): Form<number> {
+export function bytes(min: number, max = 2 ** 40): SettingType<number> {
   return {
     expected: `a size from ${formatSize(min)} to ${formatSize(max)} (in bytes, or with KiB, MiB or GiB)`,
     read: (text) => {
@@ -52,14 +50,14 @@ export function bytes(min: number, max = 2 ** 40): Form<number> {
   };
 }
 
-/** Formats a size in the largest unit of which it is a multiple. */
+/** Uses the largest unit that divides the size. */
 function formatSize(size: number): string {
   const units = Object.entries(sizeUnits).reverse();
   const [name, unit] = units.find((each) => size > 0 && size % each[1] === 0) ?? ['', 1];
   return `${size / unit}${name}`;
 }
 
-export function choice<const Word extends string>(...words: readonly Word[]): Form<Word> {
+export function choice<const Word extends string>(...words: readonly Word[]): SettingType<Word> {
   const isMany = words.length > 3;
   return {
     expected: isMany ? `one of ${words.join(', ')}` : words.join(' or '),
@@ -67,34 +65,34 @@ export function choice<const Word extends string>(...words: readonly Word[]): Fo
   };
 }
 
-export const programChoice = (...words: readonly string[]): Form<string> =>
-  textForm(
+export const programChoice = (...words: readonly string[]): SettingType<string> =>
+  textType(
     `${words.join(', ')} or an absolute path`,
     (text) => words.includes(text) || (text.startsWith('/') && !text.includes('\0')),
   );
 
-/** A header value; an empty one omits the header. */
-export const headerValue = textForm(
-  'printable ASCII without spaces around it, or nothing',
+/** An empty value omits the header. */
+export const headerValue = textType(
+  'printable ASCII without leading or trailing spaces, or nothing',
   (text) => /^(?:[!-~](?:[ -~]{0,510}[!-~])?)?$/.test(text),
 );
 
 export const directory = anyText('an existing directory');
 
-export const hostName = textForm(
+export const hostName = textType(
   'an IP address or a host name',
   (text) => isIP(text) !== 0 || (/^[a-z\d.-]{1,253}$/i.test(text) && /[a-z]/i.test(text)),
 );
 
-export const bearerToken = textForm('at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -', (text) =>
+export const bearerToken = textType('at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -', (text) =>
   /^[\w.~+/=-]{16,512}$/.test(text),
 );
 
-export const readableFile = textForm('a readable file', isReadableFile);
+export const readableFile = textType('a readable file', isReadableFile);
 
 /** Proxies whose `X-Forwarded-For` is trusted: all, none, or these addresses and networks. */
-export const proxyList: Form<boolean | string[]> = {
-  expected: 'true, false, or a comma-separated list of addresses or networks',
+export const proxyList: SettingType<boolean | string[]> = {
+  expected: 'true, false, or a comma-separated list of IP addresses and networks',
   read: (text) => {
     if (text === 'true' || text === 'false') return text === 'true';
     const list = text.split(/\s*,\s*/);
@@ -103,11 +101,11 @@ export const proxyList: Form<boolean | string[]> = {
 };
 
 /** Name of a bucket, ARN of an access point, or `tenant:bucket` of Ceph. */
-export const bucketName = textForm('the name of a bucket', (text) => /^[\w.:-]{1,255}$/.test(text));
+export const bucketName = textType('the name of a bucket', (text) => /^[\w.:-]{1,255}$/.test(text));
 
-export const regionName = textForm('the name of a region', (text) => /^[\w-]{1,64}$/.test(text));
+export const regionName = textType('the name of a region', (text) => /^[\w-]{1,64}$/.test(text));
 
-export const endpoint = textForm(
+export const endpoint = textType(
   'an http or https URL without path, query or credentials',
   (text) => {
     if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return false;
@@ -116,13 +114,13 @@ export const endpoint = textForm(
   },
 );
 
-export const pageAddress = textForm(
+export const pageAddress = textType(
   'an http or https URL',
   (text) => /^https?:\/\/[!#-;=?-~]+$/.test(text) && text.length <= 2_048 && URL.canParse(text),
 );
 
-/** Base URL of an API, without a final slash. */
-export const baseUrl: Form<string> = {
+/** Without a trailing slash. */
+export const baseUrl: SettingType<string> = {
   expected: 'an http or https URL without query or credentials',
   read: (text) => {
     if (!/^https?:\/\/[^?#@\s]+$/.test(text) || !URL.canParse(text)) return undefined;
@@ -130,14 +128,16 @@ export const baseUrl: Form<string> = {
   },
 };
 
-/** Token for a request header, long enough to be redacted in the log. */
-export const apiToken = textForm(
-  'at least 8 printable characters of ASCII without spaces',
-  (text) => /^[!-~]{8,512}$/.test(text),
+/** Long enough to be redacted in the log. */
+export const apiToken = textType('at least 8 printable ASCII characters without spaces', (text) =>
+  /^[!-~]{8,512}$/.test(text),
 );
 
-/** Accepts the path of a UTF-8 file, which is read once, at startup. */
-function fileOf<Value>(contents: string, parse: (text: string) => Value | undefined): Form<Value> {
+/** Path of a UTF-8 file, which is read once, at startup. */
+function fileOf<Value>(
+  contents: string,
+  parse: (text: string) => Value | undefined,
+): SettingType<Value> {
   return {
     expected: `a readable file of ${contents}`,
     read: (path) => {
@@ -152,14 +152,14 @@ function fileOf<Value>(contents: string, parse: (text: string) => Value | undefi
 
 export const apiTokenFile = fileOf(apiToken.expected, (text) => apiToken.read(text.trim()));
 
-export const serviceId = textForm('an id of A-Z a-z 0-9 _ -', (text) =>
+export const serviceId = textType('an id of A-Z a-z 0-9 _ -', (text) =>
   /^[\w-]{1,128}$/.test(text),
 );
 
-const eachKey = `each a text or base64:…, of ${MIN_KEY_BYTES} bytes at least`;
+const eachKey = `each plain text or base64:…, at least ${MIN_KEY_BYTES} bytes long`;
 
-/** Keys that sign URLs; white space around a key is ignored. */
-export const signingKeys: Form<SigningKeys> = {
+/** White space around a key is ignored. */
+export const signingKeys: SettingType<SigningKeys> = {
   expected: `one key or several, separated by commas, ${eachKey}`,
   read: (text) => readKeys(text.split(',')),
 };
@@ -177,32 +177,32 @@ function readKeys(items: readonly string[]): SigningKeys | undefined {
 }
 
 /** First line of a signed message, which separates the uses of a key. */
-export const signingDomain = textForm(
-  'a text of one line, 256 bytes at most',
+export const signingDomain = textType(
+  'one line of text, at most 256 bytes long',
   (text) => Buffer.byteLength(text) <= 256 && !/\p{Cc}/u.test(text),
 );
 
-export function listOf<Value>(form: Form<Value>): Form<readonly Value[]> {
+export function listOf<Value>(type: SettingType<Value>): SettingType<readonly Value[]> {
   return {
-    expected: `a comma-separated list, each item ${form.expected}`,
+    expected: `a comma-separated list, each item ${type.expected}`,
     read: (text) => {
-      const values = text.split(',').map((item) => form.read(item.trim()));
+      const values = text.split(',').map((item) => type.read(item.trim()));
       return values.every((value) => value !== undefined) ? values : undefined;
     },
   };
 }
 
-export const network = textForm('an address or a network', isNetwork);
+export const network = textType('an IP address or a network', isNetwork);
 
-/** A NAT64 prefix; RFC 6052 §2.2 allows only these lengths. */
-export const nat64Prefix = textForm(
+/** RFC 6052 §2.2 allows only these lengths. */
+export const nat64Prefix = textType(
   'an IPv6 network of 32, 40, 48, 56, 64 or 96 bits',
   (text) => isNetwork(text) && /:.*\/(?:32|40|48|56|64|96)$/.test(text),
 );
 
-/** A DNS server, in the format of `dns.Resolver`. */
-export const dnsServer = textForm(
-  'an address, with a port or without (192.0.2.1:53, [2001:db8::1]:53)',
+/** In the format of `dns.Resolver`. */
+export const dnsServer = textType(
+  'an IP address, optionally with a port (192.0.2.1:53, [2001:db8::1]:53)',
   (text) => {
     const [, addressV6, addressV4, port = '53'] =
       /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
@@ -211,26 +211,26 @@ export const dnsServer = textForm(
   },
 );
 
-/** A site: its address, or its host name in the format of the URL parser. */
-export const siteName: Form<string> = {
-  expected: 'a host name or an address',
+/** IP address, or host name in the format of the URL parser. */
+export const siteName: SettingType<string> = {
+  expected: 'a host name or an IP address',
   read: canonicalHostOf,
 };
 
-export const publicUrl: Form<PublicUrl> = {
+export const publicUrl: SettingType<PublicUrl> = {
   expected: 'an http or https URL without query or credentials',
   read: parsePublicUrl,
 };
 
-export const fileBelow = textForm(
-  'names joined by "/", not "." or "..", 512 bytes at most',
+export const fileBelow = textType(
+  'names joined by "/", except "." and "..", at most 512 bytes long',
   (text) =>
     Buffer.byteLength(text) <= 512 &&
     text.split('/').every((name) => !['', '.', '..'].includes(name)),
 );
 
-/** Prefix of every key, ending in `/`. Leaves room for the longest key (contract §1) in S3's 1024 bytes. */
-export const keyPrefix: Form<string> = {
+/** Ends in `/`. Leaves room for the longest key (contract §1) in S3's 1024 bytes. */
+export const keyPrefix: SettingType<string> = {
   expected: fileBelow.expected,
   read: (text) => {
     const path = fileBelow.read(text.replace(/\/$/, ''));
