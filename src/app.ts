@@ -30,7 +30,7 @@ import {
 import { WorkerPool } from './workers/pool.ts';
 import type { VideoSupport } from './workers/video/video-decoder.ts';
 
-/** Entry of the fork server, seen from the compiled `app.js`. */
+/** Entry of the fork server, relative to the compiled `app.js`. */
 export const FORK_SERVER_FILE = new URL('./workers/fork-server/main.js', import.meta.url);
 
 /** The log, and replacements for tests. */
@@ -45,19 +45,19 @@ export interface AppParts extends Doubles {
 /** The service. */
 export interface App {
   readonly server: FastifyInstance;
-  /** Admin listener; `undefined` without `ADMIN_PORT`. */
+  /** Admin listener, if `ADMIN_PORT` is set. */
   readonly admin: FastifyInstance | undefined;
-  /** Listener for the platform's API; `undefined` without `INTERNAL_PORT`, or if the public listener serves it. */
+  /** Listener for the platform's API, if `INTERNAL_PORT` is set and the public listener does not serve it. */
   readonly internal: FastifyInstance | undefined;
   /** Resolves when the workers are ready; rejects with an Error if one cannot start. Never settles after `close`. */
   readonly started: Promise<void>;
-  /** Confinement of the render workers; `undefined` before they are ready, and with a test's renderer. */
+  /** Confinement of the workers; `undefined` until they are ready, and with a test's renderer. */
   readonly confinement: WorkerConfinement | undefined;
-  /** Resolves once the video decoder has been tried, after the workers are ready; never with a test's renderer. */
+  /** Resolves once the video decoder was tried, after the workers are ready; never with a test's renderer. */
   readonly videoSupport: Promise<VideoSupport>;
   /** Stops accepting requests, waits for running ones, then ends the workers. */
   close(): Promise<void>;
-  /** Ends the workers immediately, for a process that ends without `close`. */
+  /** Ends the workers immediately, for an exit without `close`. */
   endWorkers(): void;
 }
 
@@ -151,7 +151,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     );
   const sharedInternal = config.internal?.isShared === true ? internal : undefined;
   await sharedInternal?.ready();
-  // Idle clients must not use up the time of running requests.
+  // Idle clients must not use up the grace period of running requests.
   const idleGraceMs = Math.min(clientLimits.idleGraceMs, config.shutdown.graceMs / 2);
   const { server, countConnections } = createServer(
     config.http,
@@ -184,7 +184,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   meter.watch(listGauges(state, parts.countLostLines ?? (() => 0)));
   meter.addInfo(
     'darkroom_build_info',
-    'Always 1; its labels tell which release runs, and which transforms.',
+    'Always 1; its labels report the running release and its transforms.',
     { pipeline_release: pipeline.release, commit: '', ...config.release },
   );
   const admin =

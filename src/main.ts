@@ -17,24 +17,23 @@ const SAMPLE_LINKS = [
   '/attachments/1475555555555555556/1476666666666666667/my%20photo%20%C3%A9.png?width=400&format=webp',
 ];
 
-/** Maximum time that the log of the start waits for the trial of the video decoder, in milliseconds. */
+/** Maximum wait of the start's log for the trial of the video decoder, in milliseconds. */
 const VIDEO_TRIAL_MS = 3_000;
 
 /**
- * Maximum number of connections that wait to be accepted; Linux allows 4096. After a start, all clients connect at once,
- * and those beyond Node's 511 would retry only after a second.
+ * Maximum number of connections waiting to be accepted; Linux allows 4096. After a restart, all clients connect at
+ * once; those above Node's default of 511 would retry after a second.
  */
 const BACKLOG = 4_096;
 
 /**
- * Growth of the heap since the last collection, buffers included, in percent. By default V8 allows four times the heap:
+ * Growth of the heap since the last collection, including buffers, in percent. V8's default is four times the heap:
  * under a mixed load (`npm run soak`), the process grew by 18 % from minute 5 to 30 with the same live data; with 50 by
  * 7 %, with 200 by 15 %. Originals in transit would make V8 collect a small heap constantly, so `npm start` passes
- * `--initial-heap-size`: 2.2 ms of CPU for an avatar in this process instead of 3.8.
+ * `--initial-heap-size`: 2.2 instead of 3.8 ms of CPU for an avatar.
  */
 const HEAP_GROWTH_PERCENT = 50;
 
-/** Log of the process; `exit` writes its last lines. */
 let processLog: ProcessLog | undefined;
 
 async function main(): Promise<void> {
@@ -45,14 +44,14 @@ async function main(): Promise<void> {
   const { log, countLost } = processLog;
   let app: App | undefined;
   stopOnSignals(() => app, config.shutdown.graceMs, log);
-  // Node would print warnings to standard error, in several lines each.
+  // Node would print each warning to standard error, in several lines.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
   const warnings = [...config.unknownSettings, ...config.unusedSettings];
   for (const { name: variable, message } of warnings) {
     log.warn({ variable }, message);
   }
-  // Loaded after the check of the limit of open files, since Node opens many files at once for it.
+  // Loaded after the limit of open files was checked, since loading opens many files at once.
   const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin, internal } = created;
@@ -69,7 +68,7 @@ async function main(): Promise<void> {
   const reachable = await server
     .listen({ ...config.listen, backlog: BACKLOG })
     .catch(namingPort('PORT'));
-  // Before this assignment, a signal ends the process immediately: it serves no client yet.
+  // Until here, a signal ends the process immediately, since it serves no client.
   app = created;
   await app.started;
   await Promise.race([app.videoSupport, sleep(VIDEO_TRIAL_MS, undefined, { ref: false })]);
@@ -131,7 +130,7 @@ async function logVideoSupport(support: VideoSupport, log: Log): Promise<void> {
   log[isExpected ? 'info' : 'warn']({ videoDecoder: support }, describeVideoSupport(support));
 }
 
-/** Returns the bound address of a listener. For 0.0.0.0, Fastify's `listen` returns one of the machine's addresses. */
+/** Returns the bound address of a listener; Fastify's `listen` returns a specific one for 0.0.0.0. */
 function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string {
   const bound = server.server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The server has no address.');
@@ -141,10 +140,8 @@ function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string
 
 /**
  * Stops the service on SIGTERM, SIGINT or SIGHUP with status 0, after running requests. Requests that exceed the grace
- * period are aborted, with status 1; a second signal and an uncaught error abort all at once. Without an app that serves
- * clients, the first signal ends the process immediately.
- *
- * The workers end with the process: they are ended first, or their channel closes.
+ * period are aborted, with status 1, as after a second signal or an uncaught error. Before it serves clients, the first
+ * signal ends the process immediately. The workers are ended first, or end when their channel closes.
  */
 function stopOnSignals(
   findApp: () => App | undefined,
@@ -153,7 +150,7 @@ function stopOnSignals(
 ): void {
   let isEnding = false;
   const end = (status: 0 | 1, signal?: NodeJS.Signals): void => {
-    // The app of an aborted stop closes soon, and must not change the status.
+    // An aborted `close` ends later, and must not change the status.
     if (isEnding) return;
     isEnding = true;
     if (status === 1) findApp()?.endWorkers();
@@ -183,7 +180,7 @@ function stopOnSignals(
     },
   );
   process.on('uncaughtException', (error, kind) => {
-    // Later ones may be consequences of the first.
+    // Later errors may be consequences of the first.
     if (!isEnding) log.fatal({ err: error, kind }, 'uncaught error');
     end(1);
   });
@@ -195,7 +192,7 @@ function describeFaults({ message, warnings }: ConfigError): string {
   return ['The configuration is not valid:', message, ...warned].join('\n');
 }
 
-/** Returns a handler that rethrows an error of a listener, naming the variable if its port is in use. */
+/** Returns a handler that rethrows an error of a listener, and names the variable of a used port. */
 function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
   return (error: Error & { readonly code?: string }): never => {
     if (error.code === 'EADDRINUSE') error.message += `; set ${variable}`;
@@ -204,10 +201,9 @@ function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
 }
 
 /**
- * Ends the process once the last lines of its log are written. If that write hangs, `process.exit` would wait for it, so a
- * signal ends the process: for status 0 the signal that stopped it, which supervisors accept, otherwise SIGKILL.
- *
- * Not covered: the first process of a container, which ignores its own signals; the container's runtime ends it.
+ * Ends the process when its last log lines are written. `process.exit` would wait for a write that hangs, so a signal
+ * ends the process then: after status 0 the signal that stopped it, which supervisors accept, else SIGKILL. Not
+ * covered: the first process of a container, which ignores its own signals; the runtime ends it.
  */
 async function exit(status: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<never> {
   if ((await processLog?.flush()) === false) {

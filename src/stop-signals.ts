@@ -6,16 +6,14 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof STOP_SIGNALS)[number];
 
 /**
- * Time within which repeated signals count as one, in milliseconds: coreutils' `timeout` and init systems signal the process
- * and then its group, and npx forwards signals that the terminal sent to all. A person's second ^C takes longer.
+ * Time within which repeated signals count as one, in milliseconds. coreutils' `timeout` and init systems signal the
+ * process and then its group, and npx forwards signals of the terminal. A person's second ^C takes longer.
  */
 const SAME_SIGNAL_MS = 150;
 
 /**
- * Replaces the default action of SIGINT, SIGTERM and SIGHUP. The package `close-with-grace` exits at every second signal,
- * including those of npx, and waits for a log that hangs.
- *
- * @returns a function that restores the default action
+ * Replaces the default action of SIGINT, SIGTERM and SIGHUP; returns a function that restores it. The package
+ * `close-with-grace` exits at every second signal, including those of npx, and waits for a log that hangs.
  */
 export function handleStopSignals(
   target: EventEmitter,

@@ -1,15 +1,10 @@
 /**
- * Waiters of each promise. A promise keeps the callbacks of its `then` until it settles: those of clients that leave would
- * accumulate, 12 kB each (measured). So `then` is called once for all waiters, and each can be removed from a set.
+ * Waiters by promise. `then` is called once for all waiters, since a promise keeps the callbacks of clients that left
+ * until it settles (12 kB each, measured).
  */
 const waitersOf = new WeakMap<Promise<unknown>, Set<() => void>>();
 
-/**
- * Waits for a promise, no longer than until a signal aborts. A waiter that leaves is forgotten immediately, however long the
- * promise still takes.
- *
- * @throws the rejection of the promise, or `signal.reason`
- */
+/** Waits for a promise until a signal aborts, and then forgets the waiter immediately. @throws `signal.reason` */
 export function unlessAborted<Result>(
   promise: Promise<Result>,
   signal: AbortSignal,
@@ -41,15 +36,15 @@ function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
   return waiters;
 }
 
-/** Interval of a countdown's checks that the process runs, in milliseconds. */
+/** Interval of a countdown's steps, in milliseconds. */
 const STEP_MS = 250;
 
-/** Delay of a timer above which the process counts as stopped, in milliseconds. Busy event loops delay timers less. */
+/** Delay of a timer after which the process counts as stopped, in milliseconds; busy event loops delay timers less. */
 const STANDSTILL_MS = 1_000;
 
 /**
- * Deadline that does not count the time in which this process was stopped, by SIGSTOP or in a paused container: the clock
- * continues, and the timer would fire before a result that has arrived is received.
+ * Deadline that does not count time in which the process was stopped, by SIGSTOP or in a paused container. Otherwise
+ * the timer would fire before a result that has arrived is read.
  */
 export class Countdown {
   readonly #onEnd: () => void;
@@ -85,11 +80,10 @@ export class Countdown {
 }
 
 /**
- * Runs work under a signal of its own, which aborts with the outer one or after a timeout.
+ * Runs work under its own signal, which aborts with the outer signal or after a timeout.
  *
- * @param onTimeout creates the reason of the abort after the timeout
+ * @param onTimeout creates the error to throw after the timeout
  * @param work may restart the timeout, with another length
- * @throws errors of the work, the outer signal's reason, or the error of `onTimeout`
  */
 export async function withDeadline<Result>(
   timeoutMs: number,
@@ -115,7 +109,7 @@ export async function withDeadline<Result>(
   }
 }
 
-/** Returns an error with the same name as the error of `AbortSignal.timeout`. */
+/** Creates an error that looks like the one of `AbortSignal.timeout`. */
 export function timeoutError(message: string): Error {
   return Object.assign(new Error(message), { name: 'TimeoutError' });
 }

@@ -3,27 +3,24 @@ import { MediaError } from '../contract/errors.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
 import { resultKey } from '../contract/result-key.ts';
 
-/** A request with its `resultKey`. */
 export interface KeyedRequest {
   readonly media: MediaRequest;
   readonly key: string;
 }
 
-/** Secret of this process, so that no client can store an original at an absent key. */
+/** Secret of this process: no client can predict an absent key and store an original there. */
 const secret = randomBytes(32);
 
-/** Keys of absent originals: they have no id. */
 const ABSENT_KEY = /^[^/]+\/x[\da-f]{20}\/x[\da-f]{20}\/[\da-f]{24}$/;
 
-/** Scheme of the URLs of absent external media: a secret of this process, so that no client can sign one. */
+/** Scheme of URLs of absent external media: a secret, so that no client can sign one. */
 const ABSENT_SCHEME = `absent-${randomBytes(16).toString('hex')}:`;
 
-/** Cause of an `UNKNOWN_MEDIA` that hides a block: the response must be that of an absent original. */
+/** Cause of an `UNKNOWN_MEDIA` that hides a block: the response must equal that of a missing original. */
 export class HiddenBlock extends Error {
   override readonly name = 'HiddenBlock';
 }
 
-/** Whether an error hides a block. */
 export function isHidden(error: unknown): boolean {
   return error instanceof MediaError && error.cause instanceof HiddenBlock;
 }
@@ -37,9 +34,8 @@ export function isAbsentUrl(url: string): boolean {
 }
 
 /**
- * Returns the request for a missing original of the same kind, one for each key, which is served instead of a hidden one.
- * Its key has no id, so that no original can have it, and no directory of the hidden key, so that the origin does not
- * access that directory. External media get a URL for which no site is contacted.
+ * Returns the request for a missing original that is served instead of a hidden one: the same for each key and of the
+ * same kind. Its key has no id, so no original can have it, and its directory is not that of the hidden key.
  */
 export function createAbsentRequest(media: MediaRequest): KeyedRequest {
   const [root = ''] = media.originKey.split('/');

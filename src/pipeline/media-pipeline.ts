@@ -23,16 +23,14 @@ import { Semaphore } from './semaphore.ts';
 import { MediaService } from './serve-media.ts';
 import type { Services } from './services.ts';
 
-/** Maximum fraction of the memory for originals that one may occupy: a large original would evict all avatars. */
+/** Maximum fraction of the memory for originals that one may occupy; otherwise a large one would evict all avatars. */
 const MAX_ORIGINAL_FRACTION = 1 / 8;
 
-/** Sources of originals; omit those that are not configured. */
 interface Sources {
   readonly origin: Source;
   readonly external: ExternalMedia | undefined;
   /** Uploads that the platform has not accepted yet. */
   readonly uploads: Source | undefined;
-  /** Media that arrive with internal requests. */
   readonly inline: Source | undefined;
 }
 
@@ -97,7 +95,7 @@ export function createMediaPipeline(
     purger: createPurger(pipeline),
     originReads,
     originStreams,
-    /** Ends the work in the background. */
+    /** Stops background work. */
     close: () => closing.abort(),
   };
 }

@@ -6,30 +6,28 @@ import type { PassthroughMedia } from './originals/passthrough.ts';
 import type { MediaResult } from './ports.ts';
 import type { CacheOutcome, RequestTrace } from './request-trace.ts';
 
-/** Bytes that a response has, `first` to `last`, both included; the caller adds its own details. */
+/** Bytes of a response, `first` to `last` inclusive; the caller adds its own members. */
 export interface SelectedBytes {
   readonly first: number;
   readonly last: number | undefined;
-  /** Whether they are sent. */
   readonly hasBody: boolean;
 }
 
-/** Per-request state: cancellation, stages, conditions. */
 export interface RequestContext<Selected = SelectedBytes> {
-  /** Aborts when the client has gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
-  /** Whether the request has a condition, so that the identity of the original may suffice. */
+  /** Whether the request is conditional: the identity of the original may then suffice. */
   readonly isConditional: boolean;
-  /** Whether the client has this state of a response that is not rendered yet. */
+  /** Whether the client has a response with these validators, before it is rendered. */
   readonly matchesCondition: (validators: Validators) => boolean;
-  /** Returns the client to charge if this request starts a render. Omit to charge no client. */
+  /** Returns the client to charge for a render. Omit to charge no client. */
   readonly rateLimitKey?: () => string;
-  /** Called when the request starts to wait, with its outcome if it fails or its client leaves before the response. */
+  /** Called when the request starts to wait, with the outcome to report if no response follows. */
   readonly onWait?: (outcome: CacheOutcome) => void;
-  /** Use of an unmodified original in the response. Omit to refuse originals that are not rendered. */
+  /** Selects the bytes of unmodified originals. Omit to reject originals that are not rendered. */
   readonly original?: {
-    /** Returns the bytes to open; `ignoresRange` after the original was replaced meanwhile. */
+    /** Returns the bytes to open. A retry after the original was replaced ignores the requested range. */
     readonly requestedBytes: (ignoresRange: boolean) => RequestedBytes;
     readonly select: (
       original: PassthroughMedia,
@@ -39,7 +37,6 @@ export interface RequestContext<Selected = SelectedBytes> {
   };
 }
 
-/** A response, and its cache outcome. */
 export type MediaResponse<Selected = SelectedBytes> =
   | { readonly kind: 'rendition'; readonly result: MediaResult; readonly outcome: CacheOutcome }
   | {
@@ -54,5 +51,5 @@ export type MediaResponse<Selected = SelectedBytes> =
       readonly body: Readable | undefined;
       readonly outcome: CacheOutcome;
     }
-  /** Another site redirects to media of ours; without such media, the response is the error. */
+  /** Another site redirects to a local URL; `error` is the response if no media match. */
   | { readonly kind: 'redirect'; readonly error: unknown };

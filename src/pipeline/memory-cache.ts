@@ -1,24 +1,22 @@
 import { LRUCache } from 'lru-cache';
 
-/** A result or an original; its bytes are most of its size. */
 type Entry = { readonly body: Uint8Array } | { readonly bytes: Uint8Array };
 
-/** Estimated size of an entry besides its bytes and key: validators, nodes of the map and the list. */
+/** Estimated size of an entry in addition to its bytes and key. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
-/** LRU cache in memory, bounded by bytes. */
 export class MemoryCache<Value extends Entry> extends LRUCache<string, Value> {
   readonly maxBytes: number;
   readonly #evicted: { count: number };
 
   /**
-   * @param maxBytes bound of contents, keys and overhead together; 0 stores nothing
-   * @param maxFraction maximum size of an entry, overhead included, as a fraction of `maxBytes`
+   * @param maxBytes bound of contents, keys and overhead; 0 stores nothing
+   * @param maxFraction maximum size of an entry, as a fraction of `maxBytes`
    */
   constructor(maxBytes: number, maxFraction = 1) {
     const evicted = { count: 0 };
     super({
-      // A bound of one byte stores nothing; for `LRUCache`, 0 means unbounded.
+      // For `LRUCache`, 0 means unbounded; a bound of one byte stores nothing.
       maxSize: Math.max(1, maxBytes),
       maxEntrySize: Math.max(1, Math.floor(maxBytes * maxFraction)),
       sizeCalculation: (entry, key) =>

@@ -6,16 +6,15 @@ import { type Clock, type Log, lanes } from './ports.ts';
 import { type CacheUse, stages } from './request-trace.ts';
 import { siteFailureReasons } from './site-failure.ts';
 
-/** Caches: results in memory, originals in memory, the store. */
 const caches = ['results', 'originals', 'store'] as const;
 
-/** Outcomes of a read from the origin. `stopped`: no request waited for it any more. */
+/** Outcomes of a read from the origin; `stopped`: no request needed it any more. */
 export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
 export type OriginOutcome = (typeof originOutcomes)[number];
 
 /**
- * Outcomes of a fetch from another site: response, confirmation of the known state, missing; reasons of refusals and
- * failures; too many fetches waited for a connection; no request waited for it any more.
+ * Outcomes of a fetch from another site. `overloaded`: too many fetches waited for a connection; `stopped`: no request
+ * needed it any more.
  */
 export const fetchOutcomes = [
   'fetched',
@@ -27,45 +26,47 @@ export const fetchOutcomes = [
 ] as const;
 export type FetchOutcome = (typeof fetchOutcomes)[number];
 
-/** Outcomes of a call of the CDN's API: accepted; too many calls; rejected or failed; no response in time. */
+/** Outcomes of a call of the CDN's API; `taken`: accepted, `limited`: too many calls. */
 export const cdnCallOutcomes = ['taken', 'limited', 'failed', 'timeout'] as const;
 export type CdnCallOutcome = (typeof cdnCallOutcomes)[number];
 
-/** A metric of events: its name and help, and its label with all values, which exist from the start. */
 export interface MetricRow {
   readonly name: string;
   readonly help: string;
-  /** One label; without it, the metric is one number, and its value is `all`. */
+  /**
+   * The label with all of its values, whose series exist from the start. Omit for a single series, whose value is
+   * `all`.
+   */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
-  /** Upper bounds of the buckets of a histogram of durations; a row without them is a counter. */
+  /** Upper bounds of the buckets of a histogram. Omit for a counter. */
   readonly bucketsSeconds?: readonly number[];
 }
 
-/** Metrics of events, except responses, whose classes are too many to list. */
+/** Metrics of events, except responses, which have too many classes to list. */
 export const metrics = {
   cacheHits: {
     name: 'darkroom_cache_hits_total',
-    help: 'Lookups in a cache that have found an entry, current or not.',
+    help: 'Lookups in a cache that found an entry, current or not.',
     labels: { cache: caches },
   },
   cacheMisses: {
     name: 'darkroom_cache_misses_total',
-    help: 'Lookups in a cache that have found nothing.',
+    help: 'Lookups in a cache that found no entry.',
     labels: { cache: caches },
   },
   refusals: {
     name: 'darkroom_refusals_total',
-    help: 'Requests that were rejected (503), by the bottleneck.',
+    help: 'Rejected requests (503), by bottleneck.',
     labels: { reason: bottlenecks },
   },
   rateLimited: {
     name: 'darkroom_rate_limited_total',
-    help: 'Requests for renders of clients that have used up their share (429), by resource.',
+    help: 'Requests of clients above their rate limit for renders (429), by resource.',
     labels: { resource: [...resourceNames, ...platformResourceNames, 'upload', 'none'] },
   },
   signatures: {
     name: 'darkroom_attachment_signatures_total',
-    help: 'Requests for attachments by the verdict on the signature of the URL, where ATTACHMENT_SIGNING is report or enforce.',
+    help: 'Requests for attachments by verdict on the signature, if ATTACHMENT_SIGNING is report or enforce.',
     labels: { verdict: signatureVerdicts },
   },
   originReads: {
@@ -75,39 +76,39 @@ export const metrics = {
   },
   originReadBytes: {
     name: 'darkroom_origin_read_bytes_total',
-    help: 'Bytes of bodies that the origin has sent.',
+    help: 'Bytes of bodies that the origin sent.',
   },
   originBrokenBodies: {
     name: 'darkroom_origin_broken_bodies_total',
-    help: 'Bodies that the origin has begun to send, and not ended.',
+    help: 'Bodies that the origin began to send but did not complete.',
   },
   externalFetches: {
     name: 'darkroom_external_fetches_total',
-    help: 'Fetches from other sites by outcome, or why they were refused.',
+    help: 'Fetches from other sites by outcome, or by reason of rejection.',
     labels: { outcome: fetchOutcomes },
   },
   uploadedBytes: {
     name: 'darkroom_upload_received_bytes_total',
-    help: 'Bytes of uploads that have come, stored in the end or not.',
+    help: 'Received bytes of uploads, whether or not they were stored.',
   },
   metadataRemovals: {
     name: 'darkroom_upload_metadata_total',
-    help: 'Uploads whose metadata had to be removed, by outcome; refused: they could not be cleaned as they streamed.',
+    help: 'Uploads with removal of metadata, by outcome; refused: the file could not be cleaned as a stream.',
     labels: { outcome: [...metadataOutcomes, 'refused'] },
   },
   cdnCalls: {
     name: 'darkroom_edge_calls_total',
-    help: 'Calls of the API of the CDN in front (EDGE), by outcome; what is not taken is sent again.',
+    help: 'Calls of the CDN API (EDGE), by outcome; all except taken (accepted) are retried.',
     labels: { outcome: cdnCallOutcomes },
   },
   cdnPurges: {
     name: 'darkroom_edge_purges_total',
-    help: 'Purges that the CDN in front has taken twice (done), or not at all for a day (failed).',
+    help: 'Purges that the CDN accepted twice (done), or did not accept for a day (failed).',
     labels: { outcome: ['done', 'failed'] },
   },
   queueWait: {
     name: 'darkroom_queue_wait_seconds',
-    help: 'Waits of renders for a CPU slot, 0 where one was free.',
+    help: 'Waits of renders for a CPU slot; 0 if one was free.',
     labels: { lane: lanes },
     // The maximum wait is 5 by default.
     bucketsSeconds: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5],
@@ -124,14 +125,13 @@ export const metrics = {
 type Metrics = typeof metrics;
 type Timed = 'queueWait' | 'stage';
 
-/** Values of the label of a metric. */
 type LabelValue<Name extends keyof Metrics> = Metrics[Name] extends {
   readonly labels: Readonly<Record<string, readonly (infer Value extends string)[]>>;
 }
   ? Value
   : 'all';
 
-/** Class of a response. Each member has few values, which clients cannot choose. */
+/** Class of a response; clients cannot choose the values of its members. */
 export interface ResponseClass {
   /** `none`: the path is not in the contract. */
   readonly resource: ResourceName | 'upload' | 'none';
@@ -146,7 +146,6 @@ export interface ResponseCount {
   bodyBytes: number;
 }
 
-/** Counts and times events, for operators. */
 export interface Meter {
   count<Name extends Exclude<keyof Metrics, Timed>>(
     name: Name,
@@ -154,11 +153,10 @@ export interface Meter {
     by?: number,
   ): void;
   time<Name extends Timed>(name: Name, value: LabelValue<Name>, durationMs: number): void;
-  /** Returns the same object each time for one class. */
+  /** Returns the counter of a class, the same object each time. */
   countOf(responseClass: ResponseClass): ResponseCount;
 }
 
-/** Clocks, meter and log of the process. */
 export interface Tools {
   readonly clock: Clock;
   /** Returns milliseconds since 1970. */

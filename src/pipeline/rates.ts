@@ -4,48 +4,44 @@ import type { Tools } from './meter.ts';
 
 /** Rate limit of a client (contract §11). */
 export interface RateLimits {
-  /** Requests of one unit each, per window. */
+  /** Units per window. */
   readonly requests: number;
-  /** Time in which they become available again, evenly, in milliseconds. */
+  /** Time in which all units become available again, in milliseconds. */
   readonly windowMs: number;
 }
 
-/** Charge for a render: the estimate, until the render ends. */
+/** Charge for a render: its estimate, until the render ends. */
 export interface Charge {
-  /** Adds the time of a run that has ended or was stopped, in milliseconds; there may be several. */
+  /** Adds the time of a run, in milliseconds; there may be several. */
   addRun(tookMs: number): void;
-  /** Corrects the charge to the runs, or refunds it if no run began. To be called once. */
+  /** Replaces the estimate by the sum of the runs; without a run, refunds it. Call once. */
   end(): void;
 }
 
 interface ClientState {
-  /** Time at which the client's debt is repaid. */
   readonly clearAtMs: number;
   readonly lastLoggedAtMs: number;
 }
 
-/** Milliseconds of one core that are charged as one unit. */
+/** Milliseconds of one core per unit. */
 const UNIT_MS = 50;
 
-/** Maximum number of clients, some 200 bytes each. The least recently charged one is forgotten first. */
+/** Maximum number of remembered clients, about 200 bytes each; the least recently charged is forgotten. */
 const MAX_CLIENTS = 100_000;
 
-/** Rounding error of sums of fractions, in milliseconds: a client that waits for `Retry-After` is served. */
+/** Tolerated rounding error, in milliseconds: a client that waits for `Retry-After` is served. */
 const TOLERANCE_MS = 0.001;
 
 const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /**
- * Rate limits of clients by the generic cell rate algorithm (ITU-T I.371), which needs one time per client and no timer. A
- * charge moves the time of repayment on by its part of the window; a client whose debt would exceed one window is rejected.
- *
- * Each process counts for itself: with replicas, a client has the limit of each of them.
+ * Rate limits by the generic cell rate algorithm (ITU-T I.371), which stores one time per client: when its debt is
+ * repaid. A charge that would exceed one window is rejected. Each replica counts for itself.
  */
 export class Rates {
   readonly #limits: RateLimits;
   readonly #tools: Omit<Tools, 'meter'>;
   readonly #clients = new LRUCache<string, ClientState>({ max: MAX_CLIENTS });
-  /** Time in which one unit is repaid, in milliseconds. */
   readonly #unitMs: number;
 
   constructor(limits: RateLimits, tools: Omit<Tools, 'meter'>) {
@@ -59,10 +55,8 @@ export class Rates {
   }
 
   /**
-   * Charges a client for a render that it starts.
-   *
-   * @param costMs estimated cost, in milliseconds of one core
-   * @throws MediaError `RATE_LIMITED` if the client has too little left
+   * Charges a client for a render. @param costMs estimated milliseconds of one core
+   * @throws MediaError `RATE_LIMITED`
    */
   charge(client: string, costMs: number): Charge {
     const { requests, windowMs } = this.#limits;
@@ -92,12 +86,11 @@ export class Rates {
     };
   }
 
-  /** Returns one for each 50 ms or part of them, at least one, and at most the whole limit. */
+  /** Returns at least one unit, and at most the limit. */
   #unitsOf(costMs: number): number {
     return Math.min(Math.max(Math.ceil(costMs / UNIT_MS), 1), this.#limits.requests);
   }
 
-  /** Returns the time until the client's debt is repaid, in milliseconds. */
   #owedMs(client: string): number {
     return Math.max(
       (this.#clients.get(client)?.clearAtMs ?? NEVER_MS) - this.#tools.clock.nowMs(),
@@ -105,7 +98,7 @@ export class Rates {
     );
   }
 
-  /** The debt is bounded by the window: a render that exceeds its estimate by far must not block its client for hours. */
+  /** Adds units to the debt, up to one window: one slow render must not block its client for hours. */
   #add(client: string, units: number): void {
     const owedMs = Math.max(this.#owedMs(client) + units * this.#unitMs, 0);
     const lastLoggedAtMs = this.#clients.get(client)?.lastLoggedAtMs ?? NEVER_MS;

@@ -6,15 +6,13 @@ export interface SemaphoreLimits {
   readonly maxWaitMs: number;
 }
 
-/** Semaphore with a bounded FIFO queue. */
 export class Semaphore {
   readonly #limits: SemaphoreLimits;
   readonly #bottleneck: Bottleneck;
-  /** Called to pass on the slot of an entry that leaves. */
+  /** Functions that admit waiting callers. */
   readonly #waiting = new Set<() => void>();
   #inUse = 0;
 
-  /** @param bottleneck named by the errors */
   constructor(limits: SemaphoreLimits, bottleneck: Bottleneck = 'origin') {
     this.#limits = limits;
     this.#bottleneck = bottleneck;
@@ -28,21 +26,19 @@ export class Semaphore {
     return this.#waiting.size;
   }
 
-  /** Whether an entry would have to wait. */
+  /** Whether `acquire` would wait. */
   get isExhausted(): boolean {
     return this.#inUse >= this.#limits.slots;
   }
 
-  /** Whether an entry would be rejected. */
+  /** Whether `acquire` would reject. */
   get isFull(): boolean {
     return this.isExhausted && this.#waiting.size >= this.#limits.maxWaiting;
   }
 
   /**
-   * Waits for a slot.
+   * Waits for a slot; returns a function that frees it, once.
    *
-   * @param retryAfterSeconds returns the `Retry-After` of a refusal
-   * @returns frees the slot; a second call does nothing
    * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */
   async acquire(signal: AbortSignal, retryAfterSeconds = () => 1): Promise<() => void> {

@@ -25,10 +25,8 @@ import {
 import { SingleFlight } from './single-flight.ts';
 import { localUrlOf } from './site-failure.ts';
 
-/** Result of one attempt: a response, or the next step of the request. */
 type Attempt = MediaResponse<never> | 'send original' | 'try again';
 
-/** A render that its requests share. */
 interface RenderFlight {
   readonly rendered: Promise<Rendered>;
   readonly task: RenderTask;
@@ -40,11 +38,11 @@ const HIT: CacheOutcome = { kind: 'hit' };
 const BYPASS: CacheOutcome = { kind: 'bypass' };
 
 /**
- * Serves media requests in these stages:
+ * Serves media requests in these stages, of which HTTP does the first and the last:
  *
- *     parse → look up → identify the original → join → store → facts → plan → charge → render → respond
+ *     parse → look up → identify the original → join → store → header → plan → charge → render → respond
  *
- * The first and the last are HTTP's. Requests share the identification of an original, and all later stages of one result.
+ * Requests share the identification of an original, and all later stages of one result.
  */
 export class MediaService {
   readonly #services: OriginalServices;
@@ -56,11 +54,7 @@ export class MediaService {
     this.#services = services;
   }
 
-  /**
-   * Finds a result in memory that is known to be current, synchronously.
-   *
-   * @throws MediaError `UNAVAILABLE`
-   */
+  /** Finds a current result in memory, synchronously. @throws MediaError `UNAVAILABLE` */
   findHit({ originKey }: MediaRequest, key: string, trace: RequestTrace): MediaResult | undefined {
     const { clock, caches, meter, records } = this.#services;
     const sinceMs = clock.nowMs();
@@ -70,12 +64,12 @@ export class MediaService {
     trace.add('store', clock.nowMs() - sinceMs);
     const isFresh = known !== undefined && identity?.etag === known.originalEtag;
     if (isFresh && this.#passesDigestBlocks(originKey, known)) return known;
-    // Details only of a miss, since traces do not show the stages of a hit.
+    // Attributes only of a miss, since traces do not show the stages of a hit.
     trace.add('store', 0, { memory: 'results', found: known !== undefined });
     return undefined;
   }
 
-  /** Whether the bytes of a result's original are known not to be blocked. */
+  /** Whether the original's digest is known and not blocked. */
   #passesDigestBlocks(originKey: string, { originalEtag }: MediaResult): boolean {
     const { blocks, records } = this.#services;
     if (blocks?.hasDigestBlocks !== true) return true;
@@ -90,11 +84,10 @@ export class MediaService {
   }
 
   /**
-   * Serves a request for which `findHit` found nothing, or which is for an unmodified original. This is the only loop around
-   * a request. It tries again if the original was purged or replaced meanwhile, if the render that it waited for exceeded
-   * the rate limit of another client, or if a hidden block was found late.
+   * Serves a request without a hit. This is the only loop of a request: it retries if the original was purged or
+   * replaced meanwhile, if a joined render exceeded another client's rate limit, or if a hidden block was found late.
    *
-   * @throws MediaError of any stage; `context.signal.reason` when the client has gone
+   * @throws MediaError of any stage; `context.signal.reason` when the client disconnects
    */
   async serve<Selected extends SelectedBytes>(
     requested: KeyedRequest,
@@ -118,7 +111,7 @@ export class MediaService {
         if (attempt !== 'send original') return attempt;
         media = unchangedOf(media);
       } catch (error) {
-        // A caller without `context.original` handles the error itself.
+        // A caller without `context.original` handles a hidden block itself.
         if (isHidden(error) && context.original !== undefined) {
           ({ media, key } = this.#hide(requested, trace)); // respond as for a missing original
           continue;
@@ -139,7 +132,7 @@ export class MediaService {
     }
   }
 
-  /** Identifies the original, and finds or joins the rendering of its current state. */
+  /** Identifies the original, and finds, joins or starts the rendering of its current state. */
   async #attempt(
     { media, key }: KeyedRequest,
     { work: original, isJoined }: ReturnType<Originals['join']>,
@@ -156,7 +149,7 @@ export class MediaService {
     const need = hasResult || mayBeStored || context.isConditional ? 'identity' : 'bytes';
     const identifying = original.identify(trace, need, hasResult);
     const found = await unlessAborted(identifying, signal).catch((error: unknown) => {
-      // Other sites' originals are read completely to be identified, which may refuse them.
+      // Identifying another site's original reads it completely, and may reject it.
       original.refuse(key, error);
       throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
     });
@@ -211,7 +204,7 @@ export class MediaService {
     return flight;
   }
 
-  /** Opens an original that is sent unmodified; without a body if the response has none. */
+  /** Opens an unmodified original, without a body if the response has none. */
   async #openOriginal<Selected extends SelectedBytes>(
     request: MediaRequest,
     context: RequestContext<Selected>,
@@ -233,7 +226,7 @@ export class MediaService {
       const { first, last } = selected;
       let body = selected.hasBody ? await original.stream(first, last) : undefined;
       if (body !== undefined && blocks?.hasDigestBlocks === true && !isChecked) {
-        // The first block by SHA-256 was posted while the body was opened unchecked.
+        // The first block by SHA-256 was posted while the body was opened without a check.
         body.destroy();
         throw new OriginalReplaced();
       }
@@ -245,7 +238,7 @@ export class MediaService {
     }
   }
 
-  /** Returns the request for a missing original, whose response hides a block. Its trace has the same stages, too. */
+  /** Returns a request whose response and trace are those of a missing original. */
   #hide({ media }: KeyedRequest, trace: RequestTrace): KeyedRequest {
     const absent = createAbsentRequest(media);
     trace.restart();
@@ -253,7 +246,7 @@ export class MediaService {
     return absent;
   }
 
-  /** Returns the remaining freshness of another site's media in seconds; `undefined` if it has expired. */
+  /** Returns the remaining freshness of another site's media in seconds, if any. */
   maxAgeOf({ originKey }: MediaRequest): number | undefined {
     const freshForMs = this.#services.records.findFreshForMs(originKey);
     return freshForMs && freshForMs / 1000;

@@ -19,9 +19,7 @@ export interface Services extends Backends, Tools {
   readonly refusals: Refusals;
   readonly details: DetailStore;
   readonly caches: {
-    /** By `resultKey`. */
     readonly results: MemoryCache<MediaResult>;
-    /** By origin key. */
     readonly originals: MemoryCache<CachedOriginal>;
   };
   /** Omit to keep results only in memory. */
@@ -36,12 +34,11 @@ export interface Services extends Backends, Tools {
   readonly rates: Rates | undefined;
   /** Omit to send purges to no CDN. */
   readonly cdn: CdnPurger | undefined;
-  /** Release of renderings, as `releaseWithEffort` returns it. */
+  /** Release of renderings (`releaseWithEffort`). */
   readonly release: string;
-  /** Maximum number of bytes that are read of one original by ranges. */
+  /** Maximum number of bytes read from one original by ranges. */
   readonly maxRangeBytes: number;
-  /** Size up to which digests are computed for `GET /metadata`, in bytes. */
+  /** Maximum size of an original that `GET /metadata` hashes, in bytes. */
   readonly maxHashedBytes: number;
-  /** Aborts background work when the service stops. */
   readonly closing: AbortSignal;
 }

@@ -1,4 +1,3 @@
-/** Controls of shared work. */
 export interface FlightControls {
   /** Aborts when the last user leaves. */
   readonly signal: AbortSignal;
@@ -6,10 +5,9 @@ export interface FlightControls {
   readonly keepAlive: (promise: Promise<unknown>) => void;
 }
 
-/** Reason of every abort. Shared: creating a `DOMException` with its stack takes longer than the rest of an end. */
+/** Reason of every abort; shared, since creating a `DOMException` with its stack is slow. */
 const NO_USERS_LEFT = new DOMException('No user of the work is left.', 'AbortError');
 
-/** Work in progress, with a count of its users. */
 class Flight<Work> {
   readonly work: Work;
   readonly #controller = new AbortController();
@@ -30,7 +28,7 @@ class Flight<Work> {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#onEnd();
-    // Last: a user who joins during the abort must not find this flight.
+    // Last, so that a user who joins during the abort does not find this flight.
     this.#controller.abort(NO_USERS_LEFT);
   }
 
@@ -43,24 +41,22 @@ class Flight<Work> {
 }
 
 /**
- * One piece of work per key, which concurrent users share. Any user may leave, also the first one; the last one to leave
- * aborts the work. Results and failures are not remembered.
+ * One piece of work per key, which concurrent users share. The last user to leave aborts it; results and failures are
+ * not remembered.
  */
 export class SingleFlight<Work> {
   readonly #flights = new Map<string, Flight<Work>>();
   readonly #isJoinable: (work: Work) => boolean;
 
-  /** @param isJoinable whether new users may still join */
   constructor(isJoinable: (work: Work) => boolean) {
     this.#isJoinable = isJoinable;
   }
 
   /**
-   * Joins the work of a key, or begins it, for a user who calls `leave` once. Users await shared promises with
-   * `unlessAborted`, so that one who leaves is forgotten.
+   * Joins the work of a key, or begins it; the user must call `leave` once. Users await shared promises with
+   * `unlessAborted`, so that a user who left is forgotten.
    *
-   * @returns `isJoined`: another user began it
-   * @throws errors of `begin`
+   * @returns `isJoined`: another user began the work
    */
   join(key: string, begin: (controls: FlightControls) => Work) {
     const running = this.#flights.get(key);

@@ -2,9 +2,8 @@ import type { ErrorCode } from '../contract/errors.ts';
 import { MediaError } from '../contract/errors.ts';
 
 /**
- * Reasons of failed fetches, for metrics. Refused by Darkroom: invalid URL, host not allowed, address not allowed, redirect
- * not allowed, loop, failed lately. Faults of the site: its name has no address, no connection, the certificate does not
- * match, the response is not acceptable, it was too slow.
+ * Reasons of failed fetches, for metrics. `url` to `remembered`: rejected by Darkroom; `name` to `time`: errors of the
+ * site.
  */
 export const siteFailureReasons = [
   'url',
@@ -24,9 +23,9 @@ export type SiteFailureReason = (typeof siteFailureReasons)[number];
 /** Details of a failure, only for the log. */
 export interface SiteFailureDetails {
   readonly reason: SiteFailureReason;
-  /** Host of the failed URL, which after a redirect differs from the requested one. */
+  /** Host of the failed URL, which may be that of a redirect. */
   readonly host?: string | undefined;
-  /** Address that is not allowed. */
+  /** Rejected address. */
   readonly address?: string | undefined;
   /** URL of this service to which another site redirects. */
   readonly localUrl?: string | undefined;
@@ -44,7 +43,7 @@ export class SiteFailure extends Error {
   }
 }
 
-/** Returns the error for a site that failed or is not allowed. Clients cannot distinguish them. */
+/** Returns the error for a site that failed or is not allowed; clients cannot distinguish the two. */
 export function siteError(message: string, details: SiteFailureDetails): MediaError {
   const code: ErrorCode = details.reason === 'time' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR';
   return new MediaError(code, { cause: new SiteFailure(message, details) });
@@ -56,7 +55,6 @@ export function localUrlOf(error: unknown): string | undefined {
   return cause instanceof SiteFailure ? cause.details.localUrl : undefined;
 }
 
-/** Whether another site, or a rule for other sites, has caused an error. */
 export function isSiteFailure(error: unknown): boolean {
   return error instanceof MediaError && error.cause instanceof SiteFailure;
 }

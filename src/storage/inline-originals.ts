@@ -8,16 +8,16 @@ export class InlineOriginals implements Source {
   readonly identity = 'tag';
   readonly #originals = new Map<string, { readonly bytes: Uint8Array; users: number }>();
 
-  add(bytes: Uint8Array): { readonly key: string; readonly release: () => void } {
+  add(bytes: Uint8Array): { readonly key: string; readonly free: () => void } {
     const key = createHash('sha256').update(bytes).digest('hex');
     const original = this.#originals.get(key) ?? { bytes, users: 0 };
     original.users += 1;
     this.#originals.set(key, original);
-    const release = (): void => {
+    const free = (): void => {
       original.users -= 1;
       if (original.users === 0) this.#originals.delete(key);
     };
-    return { key, release };
+    return { key, free };
   }
 
   async open(key: string, { range }: OpenOptions): Promise<Opened> {

@@ -26,15 +26,15 @@ export function listGauges(
     }),
     'cache',
   ];
-  // 0 without uploads: alerts need a series that always exists.
+  // 0 without uploads, since alerts need a series that always exists.
   const upload = (member: keyof UploadService['usage']) => () => uploads?.usage[member] ?? 0;
   return {
     darkroom_ready: [
-      'Whether to route requests here, as in /readyz: 1 or 0.',
+      'Whether to route requests here, as reported by /readyz: 1 or 0.',
       () => Number(checkReadiness(state).status !== 'not ready'),
     ],
     darkroom_origin_reachable: [
-      'Whether the origin has responded lately, or its state is unknown: 1 or 0.',
+      'Whether the origin responded lately, or its state is unknown: 1 or 0.',
       () => Number(originHealth.state !== 'failing'),
     ],
     darkroom_log_lines_lost_total: ['Log lines dropped because of a slow reader.', countLostLines],
@@ -81,7 +81,7 @@ export function listGauges(
       'outcome',
     ],
     darkroom_originals_held_bytes: [
-      'Originals that are being read or rendered, or wait for it.',
+      'Originals that are being read or rendered, or wait for either.',
       () => originalsBudget.heldBytes,
     ],
     darkroom_originals_max_bytes: [
@@ -99,7 +99,7 @@ export function listGauges(
       'purpose',
     ],
     darkroom_rate_clients: [
-      'Clients whose renders are remembered, to limit them (RATE_LIMIT_REQUESTS).',
+      'Clients with a remembered debt under RATE_LIMIT_REQUESTS.',
       () => rates?.clients ?? 0,
     ],
     darkroom_blocks: [
@@ -112,7 +112,7 @@ export function listGauges(
       () => blocks?.generation ?? 0,
     ],
     darkroom_blocklist_age_seconds: [
-      'Time since the list of blocks was read last.',
+      'Time since the last read of the list of blocks.',
       () => blocks?.ageSeconds ?? 0,
     ],
     darkroom_connections: ['Connected clients.', () => connections().connections],
@@ -129,7 +129,7 @@ export function listGauges(
       () => connections().maxRequests,
     ],
     darkroom_clients_cut_off_total: [
-      'Connections closed: slow readers; idle ones, evicted for new ones; new ones above the maximum.',
+      'Closed connections: of slow readers, idle ones evicted for new ones, new ones above the maximum.',
       () => {
         const { slowReaders, evicted, turnedAway } = connections();
         return { 'slow reader': slowReaders, evicted, 'turned away': turnedAway };
@@ -141,7 +141,7 @@ export function listGauges(
       () => cdn?.usage.pending ?? 0,
     ],
     darkroom_edge_oldest_purge_seconds: [
-      'Age of the oldest of them.',
+      'Age of the oldest purge that the CDN in front has not accepted twice.',
       () => cdn?.usage.oldestSeconds ?? 0,
     ],
     darkroom_uploads_in_flight: ['Running uploads.', upload('uploads')],

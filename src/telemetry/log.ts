@@ -12,7 +12,7 @@ const STANDARD_OUTPUT = 1;
 /** Maximum number of bytes that wait for a slow reader; further lines are dropped and counted. */
 const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
 
-/** Lines are written together up to this size or time in milliseconds, since each write wakes a thread. */
+/** Lines are written together, up to this size or time in milliseconds, since each write wakes a thread. */
 const GATHERED_BYTES = 8 * 1024;
 const GATHERING_MS = 100;
 
@@ -21,7 +21,7 @@ const FLUSH_TIMEOUT_MS = 500;
 export interface ProcessLog {
   readonly log: Logger;
   readonly countLost: () => number;
-  /** Writes the last lines, with a deadline. Returns whether the process can exit: Node waits for a write that hangs. */
+  /** Writes the last lines. Returns whether the process can exit: Node waits for a write that hangs. */
   readonly flush: () => Promise<boolean>;
 }
 
@@ -29,14 +29,11 @@ export interface RequestLine {
   readonly id: string;
   readonly method: string;
   readonly resource: ResponseClass['resource'];
-  /**
-   * `resultKey` of the canonical request; the redacted target if it is not in the contract; for uploads, the path
-   * without the query.
-   */
+  /** `resultKey` of the canonical request, else the redacted target; for uploads, the path without the query. */
   readonly asset: string;
   readonly host?: string | undefined;
   readonly signature?: SignatureVerdict;
-  /** 499 if the client left before the response. */
+  /** 499 if the client disconnected before the response. */
   readonly status: number;
   readonly code?: ErrorCode;
   readonly cache: CacheUse;
@@ -45,11 +42,11 @@ export interface RequestLine {
   readonly durationMs: number;
   readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
   readonly client: string;
-  /** Trace id of W3C Trace Context; omitted if requests are not traced. */
+  /** Trace id of W3C Trace Context. Omit without tracing. */
   readonly traceId?: string;
 }
 
-/** Access log: hits in memory at `debug`, since a line takes longer than the hit; other requests at `info`. */
+/** Access log: memory hits at `debug`, since a line takes longer than the hit; other requests at `info`. */
 export interface RequestLog {
   isLevelEnabled(level: 'debug' | 'info'): boolean;
   debug(line: RequestLine, message: string): void;
@@ -57,10 +54,10 @@ export interface RequestLog {
 }
 
 /**
- * Creates the log, which redacts each line just before it is written.
+ * Creates the log, which redacts each line when it is written.
  *
  * @param secrets texts to redact
- * @param terminal writes lines for people. Omit to write JSON lines to the standard output
+ * @param terminal writes lines for people. Omit to write JSON lines to standard output
  */
 export async function createLog(
   level: string,
@@ -69,7 +66,6 @@ export async function createLog(
 ): Promise<ProcessLog> {
   const redact = createRedaction(secrets);
   if (terminal !== undefined) {
-    // Loaded only for a terminal.
     const { prettyFactory } = await import('pino-pretty');
     const format = prettyFactory({
       colorize: true,
@@ -83,7 +79,7 @@ export async function createLog(
   return createOutputLog(level, redact);
 }
 
-/** Creates a log that writes to the standard output in the background, so that a slow reader does not delay the service. */
+/** Creates a log that writes in the background, so that a slow reader does not delay the service. */
 function createOutputLog(level: string, redact: (line: string) => string): ProcessLog {
   const output = pino.destination({
     dest: STANDARD_OUTPUT,
@@ -92,7 +88,7 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
     maxLength: MAX_UNWRITTEN_BYTES,
     periodicFlush: GATHERING_MS,
   });
-  // At the exit, pino would flush without a deadline, and retry forever if a disk is full.
+  // At the exit, pino would flush without a deadline, and retry forever if the disk is full.
   output.flushSync = () => undefined;
   const log = pino({ level, hooks: { streamWrite: redact } }, output);
   let lost = 0;
@@ -103,12 +99,13 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
   output.on('drain', () => {
     const lines = lost - reported;
     reported = lost;
-    if (lines > 0) log.warn({ lines }, 'log lines were lost: the reader of the log is too slow');
+    if (lines > 0)
+      log.warn({ lines }, 'log lines were lost because the reader of the log is too slow');
   });
-  // The next write retries the failed one.
+  // The next write retries a failed one.
   output.on('error', () => undefined);
   const writeAll = async (): Promise<boolean> => {
-    // A write under way leaves up to `minLength` bytes, which the second flush writes.
+    // A running write leaves up to `minLength` bytes, which the second flush writes.
     for (let time = 0; time < 2; time += 1) {
       const drained = once(output, 'drain');
       output.flush();
@@ -124,7 +121,7 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
   return { log, countLost: () => lost, flush };
 }
 
-/** Replaces control characters in a line of JSON except line breaks and tabs, since terminals interpret them. */
+/** Masks control characters in a JSON line except line breaks and tabs, since terminals interpret them. */
 function maskControls(line: string): string {
   return line
     .replaceAll(/\\(?:\\|[bfr]|u00(?:[01][\da-f]|7f))/gi, (sequence) =>

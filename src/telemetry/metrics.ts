@@ -8,8 +8,8 @@ import {
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from './prometheus.ts';
 
 /**
- * Metric that is read at each scrape: its help, and its value or its values by a label. With a name that ends in
- * `_total` it is a counter, else a gauge.
+ * Metric that is read at each scrape, as one value or values by a label. It is a counter if its name ends with
+ * `_total`, else a gauge.
  */
 export type GaugeRow = readonly [
   help: string,
@@ -20,15 +20,15 @@ export type GaugeRow = readonly [
 type Labels = Readonly<Record<string, string | number>>;
 
 /**
- * Meter for Prometheus. Frequent events are added to plain numbers, which a scrape reads. Every series exists from the
- * start, since rates need a first value, except for the classes of responses, which are too many.
+ * Meter for Prometheus. Events are added to plain numbers, which a scrape reads. Every series exists from the start,
+ * since rates need a first value; only responses have too many classes.
  */
 export class PrometheusMeter implements Meter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Record<string, Record<string, Record<number, ResponseCount>>> = {};
   readonly #counts: Record<string, Record<string, number>> = {};
-  /** A histogram for each value of a label: looking one up by its labels takes longer than adding to it. */
+  /** A histogram for each value of a label, since a lookup by labels takes longer than adding. */
   readonly #durations: Record<string, Record<string, Histogram.Internal<string>>> = {};
 
   constructor() {
@@ -60,7 +60,7 @@ export class PrometheusMeter implements Meter {
     }
     this.#register(
       'darkroom_requests_total',
-      'Requests by what they asked for, status, and where the response came from.',
+      'Requests by resource, status, and source of the response.',
       ['resource', 'status', 'cache'],
       () =>
         this.#responses.map(({ resource, status, cache, responses }) => [
@@ -70,7 +70,7 @@ export class PrometheusMeter implements Meter {
     );
     this.#register(
       'darkroom_sent_bytes_total',
-      'Bytes of bodies that were handed over to the system, on their way to clients.',
+      'Bytes of bodies that were passed to the operating system for clients.',
       ['resource'],
       () => this.#responses.map(({ resource, bodyBytes }) => [{ resource }, bodyBytes]),
     );
@@ -86,7 +86,7 @@ export class PrometheusMeter implements Meter {
   }
 
   countOf({ resource, status, cache }: ResponseClass): ResponseCount {
-    // Nested, since building a key for each response takes longer than the rest of this method.
+    // Nested, since building a key takes longer than the rest of this method.
     this.#byClass[resource] ??= {};
     const ofResource = this.#byClass[resource];
     ofResource[cache] ??= {};
@@ -127,7 +127,7 @@ export class PrometheusMeter implements Meter {
     return this.#registry.metrics();
   }
 
-  /** @param read returns the values by labels; those with equal labels are added up */
+  /** @param read returns values by labels; equal labels are summed */
   #register(
     name: string,
     help: string,

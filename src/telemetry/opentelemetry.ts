@@ -1,4 +1,4 @@
-/** OpenTelemetry as this service uses it. The build bundles the packages into this file, which only tracing loads. */
+/** OpenTelemetry. The build bundles its packages into this file, which is loaded only for tracing. */
 export {
   type Context,
   DiagLogLevel,

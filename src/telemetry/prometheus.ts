@@ -1,2 +1,2 @@
-/** prom-client. The build bundles the package, which depends on OpenTelemetry's API, into this file. */
+/** prom-client. The build bundles it into this file, with OpenTelemetry's API, on which it depends. */
 export { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';

@@ -6,12 +6,12 @@ import type { Lane, ResultStore } from '../pipeline/ports.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 
 export interface Readiness {
-  /** `degraded`: route requests here, although not all of them can be served. */
+  /** `degraded`: route requests here, although some fail. */
   readonly status: 'ready' | 'degraded' | 'not ready';
   readonly reasons: readonly string[];
 }
 
-/** Connections and requests of the media listener now, and sums since the start. */
+/** Present connections and requests of the media listener, and sums since the start. */
 interface ConnectionCounters {
   readonly connections: number;
   readonly maxConnections: number;
@@ -30,7 +30,7 @@ interface ObservedWorkers {
   readonly counters: Readonly<Record<'restarts' | 'kills' | 'recycles', number>>;
 }
 
-/** Services that metrics and the readiness observe; `undefined` for disabled ones. */
+/** Services that metrics and readiness observe; `undefined` for disabled ones. */
 export interface ServiceState {
   readonly pipeline: MediaPipeline;
   readonly workers: ObservedWorkers;
@@ -45,11 +45,9 @@ export interface ServiceState {
 }
 
 /**
- * Decides whether to route requests here.
- *
- * A replica is not ready if it has a fault that affects every request and no other replica. Faults of all replicas, or
- * of new renders only, leave it ready: removing one replica after another would end the hits as well, which are nine of
- * ten requests.
+ * Decides whether to route requests here. A replica is not ready if a failure affects all of its requests and no other
+ * replica. Failures of all replicas, or only of new renders, leave it ready: otherwise all replicas would drop out,
+ * along with their hits, which are nine out of ten requests.
  */
 export function checkReadiness(state: ServiceState): Readiness {
   const { pipeline, workers, originHealth, marker, uploads } = state;
@@ -60,19 +58,20 @@ export function checkReadiness(state: ServiceState): Readiness {
     !isReady('light') && 'no worker is ready',
     !originHealth.hasResponded &&
       (originHealth.state === 'unknown'
-        ? 'the origin has not answered yet'
+        ? 'the origin has not responded yet'
         : 'the origin has failed since the start'),
-    marker?.isMissing && 'the file STORAGE_MARKER is missing: another directory is in its place',
+    marker?.isMissing && 'the file STORAGE_MARKER is missing: another directory is mounted',
     connections.requests >= connections.maxRequests &&
-      'as many requests as there may be are under way',
+      'the maximum number of requests is in flight',
   ].filter((reason) => typeof reason === 'string');
   const degradations = [
     originHealth.state === 'failing' &&
       originHealth.hasResponded &&
-      'the origin fails; what is kept is served',
-    pipeline.store?.isFailing && 'the store of renderings fails; they are made anew',
+      'the origin fails; cached media are served',
+    pipeline.store?.isFailing && 'the result store fails; media are rendered again',
     workers.slots.heavy.length > 0 && !isReady('heavy') && 'no worker for heavy renders is ready',
-    state.blocks?.isUnreadable && 'the list of blocks cannot be read; the last one holds',
+    state.blocks?.isUnreadable &&
+      'the list of blocks cannot be read; the last version stays in effect',
     uploads?.isFull && 'uploads are rejected; media are served',
     ...pipeline.admission.overloaded.map((lane) => `${lane} renders are rejected; hits are served`),
   ].filter((reason) => typeof reason === 'string');
@@ -81,7 +80,7 @@ export function checkReadiness(state: ServiceState): Readiness {
   return { status: reasons.length > 0 ? 'degraded' : 'ready', reasons };
 }
 
-/** Updates the state of a silent storage in the background, for the next `checkReadiness`. */
+/** Probes a silent storage in the background, for the next `checkReadiness`. */
 export function probeStorage({ pipeline, originHealth, marker }: ServiceState): void {
   originHealth.probe(pipeline.storage);
   marker?.checkInBackground();

@@ -1,10 +1,10 @@
 const REDACTED = '[redacted]';
 
-/** Parameters with credentials: those of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
+/** Parameters with credentials: those of signed URLs (S3, Google, CloudFront, Azure), and common names. */
 const PARAMETER =
   /((?<![a-z0-9])(?:x-(?:amz|goog)-)?(?:signature|credential|security-token|awsaccesskeyid|policy|key-pair-id|sig|hm|token|access_token|api_?key|secret|password)(?:=|%3d))[^&\s"'\\,;]+/gi;
 
-/** The capability of an upload in the query of a URL, and the signature in the path of external media. */
+/** Capability of an upload, and signature of external media. */
 const CAPABILITY = /([?&]t(?:=|%3d))[^&\s"'\\,;]+/gi;
 const SIGNED_PATH = /(\/external\/)[\w-]{43}(?=\/)/g;
 
@@ -16,13 +16,12 @@ const MIN_SECRET_LENGTH = 8;
 
 const MAX_TARGET_LENGTH = 200;
 
-/** Parameters that sign a URL: the signature of an attachment, the capability of an upload. */
+/** Parameters that sign a URL: of an attachment, and of an upload. */
 const SIGNATURES: ReadonlySet<string> = new Set(['hm', 't']);
 
 /**
- * Creates a function that redacts a log line, JSON or not: known secrets anywhere, and texts that look like credentials.
- *
- * Not covered: secrets that are split, encoded differently than in JSON, or shorter than eight characters.
+ * Creates a function that redacts a log line: known secrets anywhere, and texts that look like credentials. Not
+ * covered: secrets that are split, encoded other than in JSON, or shorter than eight characters.
  */
 export function createRedaction(
   secrets: readonly (string | undefined)[],
@@ -41,7 +40,7 @@ export function createRedaction(
   };
 }
 
-/** Formats a request target or its path for logs and traces: redacted and truncated. */
+/** Redacts and truncates a request target or path for logs and traces. */
 export function describeTarget(target: string): string {
   const [path = ''] = target.split('?', 1);
   const query = target.slice(path.length).replace(/(?<=^\?|&)[^&]*/g, redactPair);
@@ -49,7 +48,7 @@ export function describeTarget(target: string): string {
   return shown.length <= MAX_TARGET_LENGTH ? shown : `${shown.slice(0, MAX_TARGET_LENGTH)}…`;
 }
 
-/** Redacts the signature of external media, and that of an own attachment inside (contract §14), in any encoding. */
+/** Redacts the signature of external media, and that of a local attachment inside (contract §14), in any encoding. */
 function redactExternal(path: string): string {
   const [, opaque = ''] = /\/external\/[^/]+\/v2\/(.*)$/s.exec(path) ?? [];
   const hasInner = /[?&]hm=/.test(Buffer.from(opaque, 'base64url').toString('latin1'));
@@ -59,7 +58,7 @@ function redactExternal(path: string): string {
     .replace(/((?:[/?&]|%(?:25)*(?:26|3f))hm(?:=|%(?:25)*3d))[^%&/]+/gi, `$1${REDACTED}`);
 }
 
-/** Redacts a signature; the name of the parameter may be percent-encoded. */
+/** Redacts a signature; its name may be percent-encoded. */
 function redactPair(pair: string): string {
   const [name = ''] = new URLSearchParams(`?${pair}`).keys();
   return SIGNATURES.has(name) ? `${name}=${REDACTED}` : pair;

@@ -31,12 +31,11 @@ import {
 } from './opentelemetry.ts';
 import { describeTarget } from './redaction.ts';
 
-/** Head of a request; a trace shows only the path of its URL. */
 export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
 
 interface TracedResponse {
   readonly resource: ResponseClass['resource'];
-  /** `undefined` if the client left before the response. */
+  /** `undefined` if the client disconnected before the response. */
   readonly status: number | undefined;
   readonly code: ErrorCode | undefined;
   readonly cache: CacheUse;
@@ -45,7 +44,7 @@ interface TracedResponse {
   readonly media: MediaRequest | undefined;
 }
 
-/** Any other method is `_OTHER` (HTTP semantic conventions): span names have few values. */
+/** Other methods are `_OTHER` (HTTP semantic conventions), so that span names have few values. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
 const MAX_TEXT_LENGTH = 200;
@@ -66,8 +65,8 @@ const stageAttributes = {
 } as const satisfies Record<keyof StageDetails, string>;
 
 /**
- * Server span of a request, by OpenTelemetry's HTTP semantic conventions. It omits the client's address and user agent,
- * and the query, which may contain a secret; it has the parameters that were parsed from the query.
+ * Server span of a request (OpenTelemetry's HTTP semantic conventions). It omits the client's address, user agent, and
+ * the query, which may contain a secret; it has the parameters parsed from the query.
  */
 export class RequestSpan implements TracedRequest {
   readonly #tracer: Tracer;
@@ -91,7 +90,7 @@ export class RequestSpan implements TracedRequest {
     stage: StageName,
     leader?: RequestSpan,
   ): (details?: Readonly<StageDetails>, error?: unknown) => void {
-    // Created with the first stage: hits have none.
+    // Created with the first stage, since hits have none.
     this.#context ??= trace.setSpan(ROOT_CONTEXT, this.#span);
     const links = leader === undefined ? [] : [{ context: leader.#span.spanContext() }];
     const span = this.#tracer.startSpan(stage, { links }, this.#context);
@@ -116,7 +115,7 @@ export class RequestSpan implements TracedRequest {
     const route = routeOf(resource);
     const server = serverOf(this.#head);
     if (route !== undefined) this.#span.updateName(`${nameOf(this.#head)} ${route}`);
-    // In one call, for hits; the SDK skips attributes that are `undefined`.
+    // One call is faster; the SDK skips `undefined` attributes.
     this.#span.setAttributes({
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
@@ -165,7 +164,7 @@ function routeOf(resource: ResponseClass['resource']): string | undefined {
   return resource === 'none' ? undefined : resourceRows[resource].template;
 }
 
-/** Adds the error of a stage to its span: an error of the registry, an abort, or a bug of ours. */
+/** Adds the error of a stage to its span: a MediaError, an abort, or a bug. */
 function setError(span: Span, error: unknown): void {
   if (error instanceof MediaError) {
     setErrorCode(span, error.code);
@@ -174,13 +173,13 @@ function setError(span: Span, error: unknown): void {
       span.setAttribute('darkroom.fetch.failure', cause.details.reason);
     }
   } else if (error instanceof Error) {
-    // A client that leaves is not an error.
+    // A client that disconnects is not an error.
     if (error.name === 'AbortError') span.setAttribute('darkroom.aborted', true);
     else setFailure(span, error.name);
   }
 }
 
-/** Adds an error response to a span; client errors are not failures (OpenTelemetry's HTTP conventions). */
+/** Adds an error response to a span; client errors are not failures (HTTP semantic conventions). */
 function setErrorCode(span: Span, code: ErrorCode): void {
   span.setAttribute('darkroom.error.code', code);
   if (errorRegistry[code].status >= 500) setFailure(span, code);

@@ -27,21 +27,18 @@ import {
 import { nameOf, type RequestHead, RequestSpan } from './request-span.ts';
 
 export interface Tracing {
-  /** Begins a span for a request, in its sender's trace if it has one. */
+  /** Begins the span of a request, in the sender's trace if it has one. */
   begin(head: RequestHead): RequestSpan;
-  /** Sends the remaining spans, within `maxWaitMs`; never throws. */
+  /** Sends remaining spans within `maxWaitMs`; never throws. */
   close(maxWaitMs: number): Promise<void>;
 }
 
-/** Minimum interval between equal warnings in milliseconds; the SDK repeats them each time. */
+/** Minimum interval of equal warnings in milliseconds; the SDK repeats them. */
 const WARNING_INTERVAL_MS = 60_000;
 
 const FLUSH_TIMEOUT_MS = 5_000;
 
-/**
- * Traces requests with OpenTelemetry, and sends the spans to a collector in the background. The SDK itself reads the
- * other `OTEL_*` variables.
- */
+/** Traces requests, and exports spans to a collector in the background. The SDK reads the other `OTEL_*` variables. */
 export function openTracing(
   { http, release: { version } }: Pick<Config, 'http' | 'release'>,
   { protocol, isContinuing }: NonNullable<Config['tracing']>,
@@ -70,7 +67,7 @@ export function openTracing(
       const parent = isContinuing
         ? propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
         : ROOT_CONTEXT;
-      // Asynchronous storage of the context would cost every request, traced or not.
+      // Asynchronous context storage would cost every request, traced or not.
       const span = tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
       return new RequestSpan(tracer, span, head, scheme);
     },
@@ -86,7 +83,7 @@ export function openTracing(
   };
 }
 
-/** Logs the warnings of the SDK and failed exports, each kind at intervals. */
+/** Logs warnings of the SDK and failed exports, each kind at intervals. */
 function logWarnings(log: Log): void {
   const loggedMs = new Map<string, number>();
   const warn = (reason: string, message: string): void => {

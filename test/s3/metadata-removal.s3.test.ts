@@ -96,7 +96,7 @@ test.each([
   socket.destroy();
   await once(socket, 'close');
   await expect
-    .poll(() => app.log.count('an upload that was stopped may have left something behind'))
+    .poll(() => app.log.count('cleaning up an aborted upload failed; a partial upload may remain'))
     .toBe(0);
   await expect.poll(listAll).toEqual(before);
 });

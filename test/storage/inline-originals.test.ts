@@ -7,8 +7,8 @@ test('keeps the bytes of requests until the last user releases them', async () =
   const [one, other] = [originals.add(bytes), originals.add(Buffer.from(bytes))];
   expect(other.key).toBe(one.key);
   const open = () => originals.open(one.key, { signal: AbortSignal.timeout(1_000) });
-  one.release();
+  one.free();
   expect(await open()).toMatchObject({ sizeBytes: bytes.length });
-  other.release();
+  other.free();
   await expect(open()).rejects.toMatchObject({ code: 'UNKNOWN_MEDIA' });
 });

@@ -63,7 +63,7 @@ describe('a log that is read too slowly', () => {
       expect.objectContaining({
         level: 40,
         lines: lost,
-        msg: 'log lines were lost: the reader of the log is too slow',
+        msg: 'log lines were lost because the reader of the log is too slow',
       }),
     ]);
   });

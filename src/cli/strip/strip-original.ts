@@ -4,7 +4,7 @@ import { MediaError } from '../../contract/errors.ts';
 import type { MetadataOutcome } from '../../contract/metadata.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
-import { ReplacedMeanwhile, type Source } from '../../pipeline/ports.ts';
+import { type Source, StateMismatch } from '../../pipeline/ports.ts';
 import { cleanChunks, openCleaner, PREFIX_BYTES } from '../../pipeline/uploads/metadata-removal.ts';
 
 /** Others may replace the original at the same time. */
@@ -127,6 +127,6 @@ async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => un
 
 function isReplaced(error: unknown): boolean {
   if (!(error instanceof MediaError)) return false;
-  if (error.cause instanceof ReplacedMeanwhile) return true;
+  if (error.cause instanceof StateMismatch) return true;
   return error.code === 'PRECONDITION_FAILED' || error.code === 'OVERLOADED';
 }

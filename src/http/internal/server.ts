@@ -35,7 +35,7 @@ export function openInternalServer(
   config: Config,
   internal: NonNullable<Config['internal']>,
   pipeline: MediaPipeline,
-  inline: { add(bytes: Uint8Array): { readonly key: string; readonly release: () => void } },
+  inline: { add(bytes: Uint8Array): { readonly key: string; readonly free: () => void } },
 ): FastifyInstance {
   const { token, maxBodyBytes } = internal;
   const { meter, log } = pipeline;

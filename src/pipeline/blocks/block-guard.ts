@@ -5,22 +5,20 @@ import type { MediaRequest } from '../../contract/media-request.ts';
 import { HiddenBlock, isAbsentKey } from '../absent-media.ts';
 import type { BlockList } from './block-list.ts';
 
-/** Names by which an original may be blocked; `sha256` in hexadecimal digits, if known. */
+/** Names by which an original may be blocked; `sha256` is hexadecimal. */
 interface Names extends Pick<MediaRequest, 'originKey'>, Partial<Pick<MediaRequest, 'url'>> {
   readonly sha256?: string | undefined;
 }
 
-/** An original that is being sent; the digest of its state may be remembered. */
+/** An original that is being sent; its digest may be remembered by its tag. */
 export interface SentOriginal extends Names {
   readonly etag: string | undefined;
 }
 
-/** Checks requests against the list of blocks (contract §15). */
 export class BlockGuard {
   readonly #list: BlockList;
   /** Headers of a 451 (RFC 7725 §4). */
   readonly #headers: Readonly<Record<string, string>>;
-  /** Bodies that are being sent. */
   readonly #streams = new Map<Readable, SentOriginal>();
 
   constructor(list: BlockList, blockedBy: string | undefined) {
@@ -28,18 +26,17 @@ export class BlockGuard {
     this.#headers = blockedBy === undefined ? {} : { link: `<${blockedBy}>; rel="blocked-by"` };
   }
 
-  /** Finds the block of an original by its names. */
   find(names: Names): Block | undefined {
     const { index } = this.#list;
     const { originKey, url, sha256 } = names;
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
     const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
-    // A block of all keys of a kind also matches the absent original that hides the block.
+    // A block of all keys of a kind also matches the absent original that hides it.
     return block !== undefined && isAbsentKey(originKey) ? undefined : block;
   }
 
-  /** Whether any digest is blocked: then the digest of an original must be known before it is served. */
+  /** Whether any digest is blocked; the digest of an original must then be known before it is served. */
   get hasDigestBlocks(): boolean {
     return this.#list.index.countOf('sha256') > 0;
   }
@@ -48,10 +45,7 @@ export class BlockGuard {
     return this.#list.index.find({ kind: 'sha256', value: sha256 }) !== undefined;
   }
 
-  /**
-   * @param sha256 hexadecimal digits; `undefined` if unknown
-   * @throws MediaError as `check` does
-   */
+  /** @throws MediaError as `check` does */
   checkDigest(sha256: string | undefined): void {
     const block = sha256 && this.#list.index.find({ kind: 'sha256', value: sha256 });
     if (block) throw this.refuse(block);
@@ -71,11 +65,7 @@ export class BlockGuard {
     return new MediaError('UNAVAILABLE', { headers: this.#headers });
   }
 
-  /**
-   * Destroys a body when its original is blocked.
-   *
-   * @throws MediaError as `check` does, if the original was blocked while the body was opened
-   */
+  /** Destroys the body if its original is blocked later. @throws MediaError as `check`, if it was blocked meanwhile */
   watch(sent: SentOriginal, body: Readable): Readable {
     try {
       this.check(sent);
@@ -92,9 +82,7 @@ export class BlockGuard {
   }
 
   /**
-   * Destroys the bodies of blocked originals.
-   *
-   * @param digests SHA-256 of originals by their keys, in any state; clients that receive another state retry
+   * Destroys the bodies of blocked originals; `digests` has SHA-256 by origin key, of any state (other clients retry).
    */
   destroyBlocked(digests: ReadonlyMap<string, string>): void {
     for (const [body, sent] of this.#streams) {

@@ -1,11 +1,10 @@
 import type { Block, BlockKind, BlockSubject } from '../../contract/block-request.ts';
 
-/** A block. It is purged again if it is posted again, in the generation `repeatedAt` of the list. */
+/** A block. `repeatedAt` is the generation in which it was last posted again, which purges it again. */
 export interface ListedBlock extends Block {
   readonly repeatedAt?: number;
 }
 
-/** Blocks by kind and value. */
 export class BlockIndex {
   readonly #blocks: Readonly<Record<BlockKind, Map<string, ListedBlock>>>;
 
@@ -43,7 +42,7 @@ export class BlockIndex {
     return this.#blocks[kind].get(value);
   }
 
-  /** Returns the block of a key or of one of the directories above; a hidden one takes precedence. */
+  /** Returns the block of a key or of a directory above it; a hidden one takes precedence. */
   findKey(originKey: string): Block | undefined {
     const { key, prefix } = this.#blocks;
     let found = key.get(originKey);

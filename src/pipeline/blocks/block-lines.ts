@@ -5,17 +5,16 @@ import { MAX_OBJECT_BYTES } from './ports.ts';
 /** Maximum number of blocks (contract §15). */
 export const MAX_ENTRIES = 100_000;
 
-/** Lines between two pauses of parsing or formatting; they take some milliseconds. */
+/** Lines parsed or formatted without yielding to the event loop; they take some milliseconds. */
 const LINES_PER_BATCH = 2_000;
 
 const NEWLINE = 10;
 
-/** Parsed list of blocks. */
 export interface ParsedList {
-  /** Number of changes since the list was created; 0 if the first line does not declare it. */
+  /** Number of changes since the list was created; 0 if undeclared. */
   readonly generation: number;
   readonly index: BlockIndex;
-  /** Whether an earlier release, which kept later changes in other objects, has written the list. */
+  /** Whether an earlier release wrote the list; it kept later changes in other objects. */
   readonly isEarlier: boolean;
 }
 
@@ -31,7 +30,7 @@ export async function parseList(bytes: Uint8Array): Promise<ParsedList> {
     else index.set(parseBlock(fields, line));
     if (count % LINES_PER_BATCH === 0) await new Promise(setImmediate);
   }
-  // A list of an earlier release is checked when it is rewritten: later changes may remove entries.
+  // The list of an earlier release is checked when it is rewritten: later changes may remove entries.
   if (!head.isEarlier && index.size > MAX_ENTRIES) throw new Error(tooMany(`${index.size} blocks`));
   return { ...head, index };
 }
@@ -65,7 +64,7 @@ export function* splitLines(bytes: Uint8Array): Generator<string> {
   }
 }
 
-/** @throws Error, which does not quote the line: logs have no digests */
+/** @throws Error without the line, since logs must not contain digests */
 export function parseObject(line: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(line);

@@ -6,25 +6,28 @@ import { formatList, parseList } from './block-lines.ts';
 import { rewriteEarlierList } from './earlier-list.ts';
 import { probeConditions, removeAbandonedProbes, type SharedObjects } from './ports.ts';
 
-/** Called with new and repeated blocks. `isOwn`: this process received the request. */
+/** Receives new and repeated blocks; `isOwn`: this process received the request. */
 export type BlockWatcher = (blocked: readonly BlockSubject[], isOwn: boolean) => Promise<void>;
 
-/** The list cannot be read or written. The last valid one stays in effect. */
+/** The list cannot be read or written; the last version read stays in effect. */
 export class ListUnavailable extends Error {
   override readonly name = 'ListUnavailable';
 }
 
 const MAX_ATTEMPTS = 50;
 
-/** Maximum pause between attempts, in milliseconds: together they outlast the lock of a killed process in a directory. */
+/**
+ * Maximum pause between attempts, in milliseconds. All attempts together outlast the lock of a killed process in a
+ * directory.
+ */
 const MAX_PAUSE_MS = 300;
 
-/** Fraction of the poll period after which the list is read, since reading takes time, too. */
+/** Fraction of the poll period after which the list is read; reading takes the rest. */
 const POLL_FRACTION = 0.8;
 
 /**
- * List of blocks that all replicas share: one object, which is replaced under the condition that no other replica has
- * replaced it, and which replicas read again when its tag changes.
+ * List of blocks that all replicas share: one object, replaced by conditional writes and read again when its tag
+ * changes.
  */
 export class BlockList {
   readonly #objects: SharedObjects;
@@ -32,7 +35,7 @@ export class BlockList {
   readonly #tools: Pick<Tools, 'clock' | 'log'>;
   #index = new BlockIndex();
   #generation = 0;
-  /** Tag of the version in memory; `undefined` before the first read. */
+  /** Tag of the version in memory, once read. */
   #tag: string | undefined;
   #failure: unknown;
   #readAtMs: number;
@@ -49,9 +52,9 @@ export class BlockList {
   }
 
   /**
-   * Reads the list, which is created if it is missing, and follows its changes.
+   * Reads or creates the list, and polls for changes.
    *
-   * @param pollMs maximum time after which this replica applies the changes of others
+   * @param pollMs maximum time until this replica applies the changes of others
    * @throws Error if the list cannot be read, or if the storage ignores the conditions of writes
    */
   static async open(
@@ -67,7 +70,7 @@ export class BlockList {
       await objects.write('', empty, 'absent');
       tools.log.warn(
         {},
-        'the list of blocks was missing and was created empty: nothing is blocked',
+        'the list of blocks was missing; created an empty one, which blocks nothing',
       );
     }
     const list = new BlockList(objects, pollMs, tools);
@@ -99,9 +102,8 @@ export class BlockList {
   }
 
   /**
-   * Adds or removes blocks. A block that is posted again is purged again, by all replicas.
+   * Adds or removes blocks; all replicas purge a repeated block again. Returns the new generation.
    *
-   * @returns the generation of the list that has the change
    * @throws ListUnavailable; MediaError `INVALID_FORM_BODY` if the list would be too long
    */
   async change(verb: 'block' | 'release', request: BlockRequest): Promise<number> {
@@ -110,7 +112,7 @@ export class BlockList {
     return generation;
   }
 
-  /** Reads the whole list, or one block of it. @throws ListUnavailable */
+  /** Reads the list, or one block of it. @throws ListUnavailable */
   async read(subject: BlockSubject | undefined): Promise<{
     readonly generation: number;
     readonly blocks: readonly Block[];
@@ -137,7 +139,7 @@ export class BlockList {
     }, POLL_FRACTION * this.#pollMs).unref();
   }
 
-  /** Runs reads and writes one after the other. @throws ListUnavailable */
+  /** Runs reads and writes sequentially. @throws ListUnavailable */
   async #inSequence<Result>(work: () => Promise<Result>): Promise<Result> {
     const access = this.#lastAccess.then(work);
     this.#lastAccess = access.catch(() => undefined);
@@ -151,7 +153,10 @@ export class BlockList {
     } catch (error) {
       if (error instanceof MediaError) throw error;
       if (this.#failure === undefined) {
-        log.error({ err: error }, 'the list of blocks cannot be read; the last one holds');
+        log.error(
+          { err: error },
+          'the list of blocks cannot be read; the last version stays in effect',
+        );
       }
       this.#failure = error;
       throw new ListUnavailable('The list of blocks is not available.', { cause: error });
@@ -204,7 +209,7 @@ export class BlockList {
       const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, 20 * attempt);
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
-    throw new Error(`Other replicas have replaced the list before each of ${MAX_ATTEMPTS} writes.`);
+    throw new Error(`Other replicas replaced the list before each of ${MAX_ATTEMPTS} writes.`);
   }
 }
 

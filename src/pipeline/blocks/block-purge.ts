@@ -9,13 +9,12 @@ import type { PurgeOptions, Purger } from '../results/purger.ts';
 import type { BlockGuard, SentOriginal } from './block-guard.ts';
 import { type BlockWatcher, ListUnavailable } from './block-list.ts';
 
-/** Digests of states of originals, by the keys of the originals. */
 type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
 
 /**
- * Creates the watcher that purges blocked originals: in this process, and in the store and at the CDN if this process received
- * the request, or remembers a blocked digest or redirect. If the CDN does not receive the purge, the request fails, so
- * that it is repeated; the block stays in effect.
+ * Creates the watcher that purges blocked originals from this process. It also purges the store and the CDN if this
+ * process received the request, or remembers a blocked digest or redirect. If the CDN does not accept the purge, the
+ * request fails so that it is repeated; the block stays in effect.
  */
 export function createBlockPurge(
   guard: BlockGuard,
@@ -24,7 +23,7 @@ export function createBlockPurge(
 ): BlockWatcher {
   const warn = (failure: unknown): void => {
     const reason = formatCauses(failure).slice(2);
-    log.warn({ reason }, 'a block holds, but what it names is not purged everywhere');
+    log.warn({ reason }, 'block in effect, but its originals were not purged everywhere');
   };
   const purge = async (
     scope: PurgeOptions['scope'],
@@ -41,22 +40,22 @@ export function createBlockPurge(
     if (cdnFailure === undefined) return;
     warn(cdnFailure);
     if (cdnFailure instanceof MediaError) throw cdnFailure;
-    throw new ListUnavailable('The CDN does not receive the purge.', { cause: cdnFailure });
+    throw new ListUnavailable('The CDN did not receive the purge.', { cause: cdnFailure });
   };
-  /** Stores digests again after a purge, which removes them with the results. */
+  /** Stores digests again, which a purge removes with the results. */
   const storeAgain = (remembered: RememberedDigests): void => {
     for (const [originKey, { etag, sha256 }] of remembered) {
       details.store({ originKey }, etag, 'sha256', sha256);
     }
   };
-  // The original was sent before its digest was known: the CDN may have stored it.
+  // The CDN may have stored an original that was sent before its digest was known.
   originals.hashes.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
     guard.destroyBlocked(new Map([[originKey, sha256]]));
     await purge('everywhere', [originKey]).catch(() => undefined); // logged
     details.store({ originKey }, etag, 'sha256', sha256);
   };
-  /** Finds originals that are being sent and whose digest is only in the store. */
+  /** Finds originals in transit whose digest is only in the store. */
   const findStored = async (blocked: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> => {
     const { signal } = new AbortController();
     const found = new Map<string, string>();
@@ -84,7 +83,7 @@ export function createBlockPurge(
         const named = [...valuesOf('key'), ...urls.map(externalKeyOf)];
         const prefixes = valuesOf('prefix');
         if (isOwn) await purge('everywhere', [...named, ...remembered], prefixes);
-        // The replica that received the request does not know the originals that this one remembers.
+        // The replica that received the request does not know what this one remembers.
         else
           await Promise.all([purge('process', named, prefixes), purge('everywhere', remembered)]);
       } finally {

@@ -1,12 +1,11 @@
 import { formatList, parseBlock, parseList, parseObject, splitLines } from './block-lines.ts';
 import type { SharedObjects } from './ports.ts';
 
-/** Maximum number of concurrent reads or removals. */
 const PARALLEL = 16;
 
 /**
- * Rewrites a list of an earlier release, which had an object for each later change next to the list, named by its generation.
- * A replica of that release rejects changes from then on.
+ * Rewrites the list of an earlier release, which stored each later change in an object named by its generation.
+ * Replicas of that release reject changes from then on.
  *
  * @throws Error of the storage, or if the list is missing although there are changes
  */
@@ -15,7 +14,7 @@ export async function rewriteEarlierList(objects: SharedObjects): Promise<void> 
     const changes = (await objects.list('')).filter((name) => /^\d+$/.test(name)).map(Number);
     const found = await objects.read('');
     if (found === undefined && changes.length > 0) {
-      throw new Error('The list of blocks is missing, but later changes to it are there.');
+      throw new Error('The list of blocks is missing, but later changes to it exist.');
     }
     if (found === undefined) return;
     const { index, isEarlier, ...list } = await parseList(found.bytes);
@@ -45,7 +44,7 @@ export async function rewriteEarlierList(objects: SharedObjects): Promise<void> 
       const batch = applied.slice(first, first + PARALLEL);
       await Promise.all(batch.map((change) => objects.remove(String(change))));
     }
-    // A replica of the earlier release may have written a change meanwhile.
+    // Meanwhile, a replica of the earlier release may have written a change.
     if (!isChanged) return;
   }
 }

@@ -1,17 +1,16 @@
 import type { CdnRow } from '../../contract/cdn-tags.ts';
 import type { Clock } from '../ports.ts';
 
-/** Waits after consecutive failures, in milliseconds: doubled each time, with jitter down to half. */
+/** Waits after consecutive failures, in milliseconds: doubled each time, with jitter. */
 const MIN_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
 
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** Pace of the calls of an API: a token bucket, full at first, and a back-off after failures. */
+/** Pace of API calls: a token bucket, full at first, and a back-off after failures. */
 export class CallPace {
   readonly #limit: CdnRow['pace'];
   readonly #clock: Clock;
-  /** Time at which the bucket is full again, in milliseconds of the clock. */
   #fullAtMs = 0;
   #failures = 0;
   #notBeforeMs = 0;
@@ -21,7 +20,7 @@ export class CallPace {
     this.#clock = clock;
   }
 
-  /** Time until the next call may begin, in milliseconds; at most 0 if it may begin now. */
+  /** Time until the next call may begin, in milliseconds; may be negative. */
   get waitMs(): number {
     const { burst, intervalMs } = this.#limit;
     const tokenAtMs = this.#fullAtMs - (burst - 1) * intervalMs;
@@ -36,7 +35,6 @@ export class CallPace {
     this.#failures = 0;
   }
 
-  /** @param retryAfterMs wait that the API requests, in milliseconds */
   fail(retryAfterMs: number | undefined): void {
     const backOffMs = Math.min(MAX_WAIT_MS, MIN_WAIT_MS * 2 ** this.#failures);
     // 2^6 seconds exceed the maximum.

@@ -1,30 +1,29 @@
-/** A purge at the CDN. Times are milliseconds since 1970: they outlive the process. */
+/** A purge at the CDN. Times are in milliseconds since 1970, so that other processes can use them. */
 export interface CdnPurge {
   readonly id: string;
   status: 'pending' | 'done' | 'failed';
   readonly requestedAtMs: number;
-  /** Tags, until the purge ends. */
   tags: readonly string[];
-  /** The CDN receives all tags twice; see `CdnPurger`. */
+  /** Each round sends all tags; see `CdnPurger`. */
   round: 1 | 2;
   dueAtMs: number;
   /** Tags that the CDN has not accepted in this round. */
   left: Set<string>;
-  /** Time at which the CDN last accepted a tag of this purge, or at which the purge ended. */
+  /** Time of the last progress, or of the end. */
   changedAtMs: number;
   reason?: string | undefined;
-  /** Time until which only the process with the lease sends the purge, with a random fraction of a millisecond. */
+  /** End of the lease, until which no other process sends the purge; a random fraction distinguishes its writer. */
   leaseUntilMs: number;
 }
 
-/** A purge as operators see it; `reason` is the error of the CDN's API. */
+/** State for operators; `reason` is the last error of the CDN's API. */
 export type PurgeState = Pick<CdnPurge, 'id' | 'status' | 'reason'>;
 
 export function stateOf({ id, status, reason }: CdnPurge): PurgeState {
   return { id, status, ...(reason !== undefined && { reason }) };
 }
 
-/** Notes tags that the CDN has accepted; returns whether the round is over. After the second one, the purge is done. */
+/** Removes accepted tags; returns whether the round is over. The second round ends the purge. */
 export function acceptTags(
   purge: CdnPurge,
   tags: ReadonlySet<string>,
@@ -52,23 +51,25 @@ export function endPurge(purge: CdnPurge, status: 'done' | 'failed', nowMs: numb
   purge.left = new Set();
 }
 
-/** Tags are joined, since formatting long arrays is slow. */
+/** Tags are joined, since `JSON.stringify` is slow for long arrays. */
 type StoredPurge = Omit<CdnPurge, 'tags' | 'left'> & Record<'tags' | 'left', string>;
 
-/** Formats the shared object of a purge. */
 export function formatPurge(purge: CdnPurge): Buffer {
   const left = [...purge.left].join(' ');
   const stored: StoredPurge = { ...purge, tags: purge.tags.join(' '), left };
   return Buffer.from(`${JSON.stringify(stored)}\n`);
 }
 
-/** Returns `undefined` for a damaged object, which must not stop the other purges. */
+/** Returns `undefined` for a damaged object, which must not stop other purges. */
 export function parsePurge(bytes: Uint8Array): CdnPurge | undefined {
   const stored = parseJson<StoredPurge>(Buffer.from(bytes).toString());
   return typeof stored?.leaseUntilMs === 'number' ? restore(stored) : undefined;
 }
 
-/** Parses a journal of an earlier release: a line about its owner, then all purges. Returns `undefined` if it is damaged. */
+/**
+ * Parses a journal of an earlier release: a line about its owner, then all purges. Returns `undefined` if it is
+ * damaged.
+ */
 export function parseEarlierJournal(bytes: Uint8Array): readonly CdnPurge[] | undefined {
   type Row = Omit<StoredPurge, 'requestedAtMs' | 'leaseUntilMs'> & { readonly askedAtMs: number };
   const [, line = ''] = Buffer.from(bytes).toString().split('\n');

@@ -8,38 +8,36 @@ import { type CdnApi, CdnFailure } from './cdn-api.ts';
 import { acceptTags, type CdnPurge, endPurge, type PurgeState, stateOf } from './cdn-purge.ts';
 import type { PurgeQueue } from './purge-queue.ts';
 
-/** Waits for a duration, or until the signal aborts. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
 
-/** The CDN in front. */
 export interface Cdn {
   readonly api: CdnApi;
   readonly row: CdnRow;
   readonly tags: CdnTags;
-  /** Time after which no response from before a purge is on its way to the CDN, in milliseconds. */
+  /** Time after which no response from before a purge can reach the CDN, in milliseconds. */
   readonly secondRoundAfterMs: number;
 }
 
-/** Interval of renewing leases and of listing the purges of other processes, in milliseconds. */
+/** Interval of lease renewals and takeovers, in milliseconds. */
 const SYNC_INTERVAL_MS = 5_000;
 
-/** Maximum sleep of the sender, in milliseconds: the wall clock may jump. */
+/** Maximum sleep of the sender, in milliseconds, since the wall clock may jump. */
 const MAX_SLEEP_MS = 60_000;
 
-/** Time without progress after which a purge has failed, in milliseconds (contract §15). */
+/** Time without progress after which a purge fails, in milliseconds (contract §15). */
 const FAILED_AFTER_MS = 24 * 3_600_000;
 
-/** Maximum number of tags that wait for the CDN in a process. */
+/** Maximum number of pending tags in this process. */
 const MAX_PENDING_TAGS = 100_000;
 
 const LOG_INTERVAL_MS = 60_000;
 
 /**
- * Sends purges to the CDN in front, by tags (contract §15). Each purge is stored first, and sent twice: at once, and again
- * when no response from before the purge can reach the CDN any more.
+ * Sends purges to the CDN, by tags (contract §15). Each purge is stored first, and sent twice: immediately, and when no
+ * response from before the purge can reach the CDN any more.
  *
- * One call runs at a time, with as many tags as the API accepts. Small purges go before large ones in both rounds, so that a
- * takedown does not wait for a bulk purge, and first rounds before second ones of the same size.
+ * One call runs at a time, with as many tags as the API accepts. Small purges precede large ones, so that a takedown
+ * does not wait for a bulk purge; among equal sizes, first rounds precede second ones.
  */
 export class CdnPurger {
   readonly #cdn: Cdn;
@@ -68,10 +66,9 @@ export class CdnPurger {
   }
 
   /**
-   * Accepts a purge; resolves when it is stored.
+   * Stores a purge, and returns its id.
    *
-   * @returns the id of the purge
-   * @throws MediaError `OVERLOADED` if too many tags wait for the CDN; Error if the purge cannot be stored
+   * @throws MediaError `OVERLOADED` if too many tags are pending; Error if the purge cannot be stored
    */
   async purge(request: PurgeRequest): Promise<string> {
     const tags = this.#cdn.tags.ofPurge(request);
@@ -92,7 +89,7 @@ export class CdnPurger {
     return purge && stateOf(purge);
   }
 
-  /** Lists the pending purges of all processes, the oldest first. @throws as `find` */
+  /** Lists the pending purges of all processes, oldest first. @throws as `find` */
   async list(): Promise<readonly (PurgeState & { readonly pendingSeconds: number })[]> {
     const nowMs = this.#tools.wallClock();
     return [...(await this.#queue.listPending())]
@@ -103,7 +100,6 @@ export class CdnPurger {
       }));
   }
 
-  /** Pending purges of this process, and the age of the oldest one. */
   get usage(): { readonly pending: number; readonly oldestSeconds: number } {
     const { pending } = this.#queue;
     const nowMs = this.#tools.wallClock();
@@ -111,15 +107,15 @@ export class CdnPurger {
     return { pending: pending.length, oldestSeconds: (nowMs - oldestMs) / 1000 };
   }
 
-  /** Stops, and leaves pending purges to another process. */
+  /** Stops, and frees the leases for other processes. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#wake();
     await this.#running;
-    await this.#queue.release().catch((error: unknown) => this.#warn(error));
+    await this.#queue.freeLeases().catch((error: unknown) => this.#warn(error));
   }
 
-  /** Runs a loop until the stop, and restarts it after an error, which would end the process as an unhandled rejection. */
+  /** Runs a loop until `close`; restarts it after an error, which would otherwise end the process. */
   async #runLoop(loop: () => Promise<void>): Promise<void> {
     const { signal } = this.#closing;
     for (let hasFailed = false; !signal.aborted; ) {
@@ -187,7 +183,7 @@ export class CdnPurger {
     this.#accept(affected, tags);
   }
 
-  /** Lists the purges whose round is due, the most urgent first. */
+  /** Lists the due purges, most urgent first. */
   #listDue(): CdnPurge[] {
     const nowMs = this.#tools.wallClock();
     return this.#queue.pending
@@ -229,7 +225,7 @@ export class CdnPurger {
       if (changedAtMs > wallClock() - FAILED_AFTER_MS || reason === undefined) continue;
       log.error(
         { edge: this.#cdn.api.name, id, reason, tags: left.size },
-        'the CDN did not accept a purge for a day, and may serve what was purged',
+        'the CDN did not accept a purge for a day; it may serve purged media',
       );
       endPurge(purge, 'failed', wallClock());
       meter.count('cdnPurges', 'failed');
@@ -252,7 +248,7 @@ function* tagsLeftIn(purges: readonly CdnPurge[]): Generator<string> {
   for (const { left } of purges) yield* left;
 }
 
-/** Returns a text that is unique for these tags of these rounds. */
+/** Returns a text that is unique to these tags in these rounds. */
 function referenceOf(purges: readonly CdnPurge[], tags: ReadonlySet<string>): string {
   const rounds = purges.map(({ id, round }) => `${id} ${round}`);
   const hash = createHash('sha256').update([...rounds, ...tags].join('\n'));

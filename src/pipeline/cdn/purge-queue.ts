@@ -2,60 +2,54 @@ import type { SharedObjects } from '../blocks/ports.ts';
 import type { Tools } from '../meter.ts';
 import { type CdnPurge, formatPurge, parseEarlierJournal, parsePurge } from './cdn-purge.ts';
 
-/** A purge as this process knows it. */
 interface Entry {
   readonly purge: CdnPurge;
-  /** Tag of the version that was read or written last. */
+  /** Tag of the last version read or written. */
   tag: string;
-  /** Whether this process has the lease. */
   isOwn: boolean;
-  /** Whether a change is not stored yet. */
   isChanged: boolean;
   writing: Promise<void>;
 }
 
 const PREFIX = 'purge-';
 
-/** Prefix of the journals of earlier releases. */
+/** Prefix of journals of earlier releases. */
 const EARLIER_PREFIX = 'purges-';
 
-/** Length of a lease, in milliseconds; it grows with the number of purges, so that renewals are at most 250 a second. */
+/** Length of a lease, in milliseconds; it grows with the number of purges to limit renewals to 250 a second. */
 const LEASE_MS = 20_000;
 const LEASE_PER_PURGE_MS = 10;
 
-/** Fraction of a lease that is left when it is renewed. */
+/** Remaining fraction of a lease at which it is renewed. */
 const RENEWAL_FRACTION = 0.6;
 
-/** Retention of outcomes, a day, and their maximum number. */
 const OUTCOME_RETENTION_MS = 24 * 3_600_000;
 const MAX_OUTCOMES = 1_000;
 
-/** Maximum number of leases that a stop ends; the others expire. */
+/** Maximum number of leases that `freeLeases` ends; the others expire. */
 const MAX_FREED_LEASES = 1_000;
 
-/** Maximum number of concurrent reads or writes. */
 const PARALLEL = 8;
 
 /**
- * Purges of all processes, each in an object of its own next to the list of blocks. The process with the lease of a purge
- * sends it: at first the process that received the request, and after the lease has expired the process whose conditional
- * write is first. If clocks disagree, purges are taken over early, and the CDN receives tags more often than needed.
+ * Purges of all processes, each in its own object next to the list of blocks. The process with the lease of a purge
+ * sends it: first the one that received the request; after the lease expires, the one whose conditional write succeeds.
+ * If clocks disagree, purges are taken over early, and the CDN receives tags more often than needed.
  */
 export class PurgeQueue {
   readonly #objects: SharedObjects;
   readonly #tools: Pick<Tools, 'wallClock' | 'log'>;
   readonly #entries = new Map<string, Entry>();
-  /** Urgent writes, one batch after the other. */
+  /** Sequential batches of urgent writes. */
   #storing: Promise<void> = Promise.resolve();
   #leaseMs = LEASE_MS;
-  #isReleased = false;
+  #areLeasesFreed = false;
 
   constructor(objects: SharedObjects, tools: Pick<Tools, 'wallClock' | 'log'>) {
     this.#objects = objects;
     this.#tools = tools;
   }
 
-  /** Pending purges that this process sends. */
   get pending(): CdnPurge[] {
     return this.#own.map(({ purge }) => purge).filter(({ status }) => status === 'pending');
   }
@@ -64,7 +58,7 @@ export class PurgeQueue {
     return [...this.#entries.values()].filter(({ isOwn }) => isOwn);
   }
 
-  /** Stores a new purge with a lease. @throws Error of the storage; then the purge is not sent */
+  /** Stores and leases a new purge. @throws Error of the storage; the purge is then not sent */
   async add(purge: CdnPurge): Promise<void> {
     purge.leaseUntilMs = this.#leaseEndOf(purge);
     const tag = await this.#replace(purge, 'absent');
@@ -94,7 +88,7 @@ export class PurgeQueue {
     return pending;
   }
 
-  /** Notes changes of purges, which are stored now if `isUrgent`, else within seconds. */
+  /** Marks purges as changed; stores urgent ones immediately, others within seconds. */
   noteChanges(purges: readonly CdnPurge[], isUrgent: (purge: CdnPurge) => boolean): void {
     const urgent: Entry[] = [];
     for (const purge of purges) {
@@ -111,10 +105,7 @@ export class PurgeQueue {
   }
 
   /**
-   * Renews leases, takes over purges whose lease has expired, and removes old outcomes.
-   *
-   * @returns whether this process has taken over a purge
-   * @throws Error of the storage
+   * Renews leases, removes old outcomes, and returns whether it took over expired leases. @throws Error of the storage
    */
   async sync(): Promise<boolean> {
     const { wallClock, log } = this.#tools;
@@ -140,9 +131,9 @@ export class PurgeQueue {
     return takeovers > 0;
   }
 
-  /** Ends the leases, so that another process continues at once. @throws Error of the storage */
-  async release(): Promise<void> {
-    this.#isReleased = true;
+  /** Ends the leases, so that another process continues immediately. @throws Error of the storage */
+  async freeLeases(): Promise<void> {
+    this.#areLeasesFreed = true;
     await this.#storing;
     await inParallel(this.#own.slice(0, MAX_FREED_LEASES), (entry) => this.#write(entry));
   }
@@ -189,10 +180,8 @@ export class PurgeQueue {
   }
 
   /**
-   * Writes a purge. If its condition fails, the object may be our own write: the client of S3 repeats a request whose
-   * response was lost, and the repetition is a 412.
-   *
-   * @returns the tag of the object; `undefined` if it has another version
+   * Writes a purge; returns its tag, or `undefined` if another process replaced it. After a failed condition, the
+   * object may be our own write: the S3 client repeats a request whose response was lost, which returns a 412.
    */
   async #replace(
     purge: CdnPurge,
@@ -206,7 +195,7 @@ export class PurgeQueue {
     return found !== undefined && bytes.equals(found.bytes) ? found.tag : undefined;
   }
 
-  /** Replaces a journal of an earlier release by an object for each of its purges, without a lease. */
+  /** Replaces a journal of an earlier release by one object without a lease for each purge. */
   async #convert(name: string): Promise<void> {
     const found = await this.#objects.read(name);
     const purges = found && parseEarlierJournal(found.bytes);
@@ -214,7 +203,7 @@ export class PurgeQueue {
     await inParallel(purges, (purge) =>
       this.#objects.write(PREFIX + purge.id, formatPurge(purge), 'absent'),
     );
-    // A process of that release that is still running may have added a purge meanwhile.
+    // Meanwhile, a running process of that release may have added a purge.
     const emptied = await this.#objects.write(name, Buffer.from('{}\n[]\n'), { tag: found.tag });
     if (emptied !== undefined) await this.#objects.remove(name);
   }
@@ -235,11 +224,11 @@ export class PurgeQueue {
   }
 
   /**
-   * A purge between its rounds is leased until the second one is due, without renewals. The random fraction of a millisecond
-   * distinguishes writes of processes that take a purge over at the same time.
+   * Returns the end of a lease; between rounds, when the second one is due. The random fraction distinguishes
+   * concurrent takeovers.
    */
   #leaseEndOf({ status, dueAtMs }: CdnPurge): number {
-    if (status !== 'pending' || this.#isReleased) return 0;
+    if (status !== 'pending' || this.#areLeasesFreed) return 0;
     return Math.max(this.#tools.wallClock() + this.#leaseMs, dueAtMs) + Math.random();
   }
 }

@@ -20,55 +20,50 @@ import { openByRanges } from '../originals/load-original.ts';
 import { type OriginalReader, replaced } from '../originals/original-reader.ts';
 import { RequestTrace } from '../request-trace.ts';
 
-/** Media of a request, until `release` is called. */
+/** Media of a request, until `free` is called. */
 interface ResolvedMedia {
   readonly originKey: string;
-  /** Throws if the media are blocked now. */
+  /** Throws if the media are blocked. */
   readonly check: () => void;
-  readonly release: () => void;
+  readonly free: () => void;
 }
 
 const THUMBNAIL_PX = 512;
 
-/** Maximum edges of a frame in pixels. The first rendering that fits is sent; noise does not fit at the first edge. */
+/** Maximum edges of a frame in pixels; the first one that fits into `MAX_FRAME_LENGTH` is sent. */
 const FRAME_EDGES_PX = [1_024, 512];
 
-/** Maximum length of a frame in base64: the platform reads 512 KiB, including the JSON. */
+/** Maximum length of a frame in base64; the platform reads 512 KiB of JSON. */
 const MAX_FRAME_LENGTH = 511 * 1024;
 
 /**
  * Creates the responses to the platform's API (contract §14), by the services of the public routes.
  *
- * @param addInline keeps bytes that arrived with a request, or were fetched for it, in the source of inline originals
+ * @param addInline keeps bytes of a request in the source of inline originals
  */
 export function createInternalMedia(
   { parseOptions, uploads }: Pick<Config, 'parseOptions' | 'uploads'>,
   { bucket: originalsBucket, maxBodyBytes }: NonNullable<Config['internal']>,
   { media, metadata: metadataService, originals, blocks, clock }: MediaPipeline,
-  addInline: (bytes: Uint8Array) => { readonly key: string; readonly release: () => void },
+  addInline: (bytes: Uint8Array) => { readonly key: string; readonly free: () => void },
 ) {
-  /** Maximum size of media that are returned as base64, in bytes. */
+  /** Maximum size of media returned as base64, in bytes. */
   const maxInlineBytes = Math.floor((maxBodyBytes * 3) / 4);
   const uploadsBucket = uploads?.bucket;
 
-  /**
-   * Returns the metadata of media.
-   *
-   * @param wantsBytes whether to return the media, too
-   * @throws MediaError
-   */
+  /** Returns the metadata of media, and their bytes on request. @throws MediaError */
   async function describe(subject: InternalSubject, wantsBytes: boolean, signal: AbortSignal) {
     return use(subject, signal, async (found) => {
       const metadata = await fetchMetadata(found, true, signal);
       blocks?.checkDigest(metadata.sha256 ?? undefined);
       const bytes = wantsBytes ? await readWhole(found, signal) : undefined;
-      // This is a second read, which may have found another state.
+      // The second read may have found another state.
       if (bytes !== undefined && blocks?.hasDigestBlocks) blocks.checkDigest(sha256Of(bytes));
       return formatMetadata(metadata, bytes);
     });
   }
 
-  /** Returns the media type by the first bytes. @throws MediaError */
+  /** Returns the media type of the first bytes. @throws MediaError */
   function sniff(subject: InternalSubject, signal: AbortSignal) {
     return use(subject, signal, (found) =>
       originals.use(found, async (original) => {
@@ -80,7 +75,7 @@ export function createInternalMedia(
     );
   }
 
-  /** Renders a picture within a box, or a video's poster at its own size, as WebP. @throws MediaError */
+  /** Renders an image within `THUMBNAIL_PX`, or a full-size video poster, as WebP. @throws MediaError */
   function thumbnail(subject: InternalSubject, signal: AbortSignal): Promise<Uint8Array> {
     return use(subject, signal, async (found) => {
       const metadata = await fetchMetadata(found, false, signal);
@@ -89,7 +84,7 @@ export function createInternalMedia(
     });
   }
 
-  /** Renders the frame that represents media, as JPEG; returns no frame for audio and damaged media. @throws MediaError */
+  /** Renders one frame as JPEG; returns no frame for audio and damaged media. @throws MediaError */
   function frames(subject: InternalSubject, signal: AbortSignal) {
     return use(subject, signal, async (found) => {
       const metadata = await fetchMetadata(found, false, signal);
@@ -114,7 +109,7 @@ export function createInternalMedia(
     try {
       return await use(found);
     } finally {
-      found.release();
+      found.free();
     }
   }
 
@@ -132,10 +127,10 @@ export function createInternalMedia(
     const check = (): void => blocks?.check({ originKey: key });
     check();
     const originKey = namespace === undefined ? key : namespacedKey(namespace, key);
-    return { originKey, check, release: () => undefined };
+    return { originKey, check, free: () => undefined };
   }
 
-  /** Resolves a URL: own media in the storage, without a check of signatures, or those of another site. */
+  /** Resolves a URL: a local one in the storage without checking its signature, or one of another site. */
   async function resolveUrl(text: string, signal: AbortSignal): Promise<ResolvedMedia> {
     let url = text;
     if (findLocalTarget(text, parseOptions.publicUrls ?? []) !== undefined) {
@@ -159,18 +154,18 @@ export function createInternalMedia(
       const inline = keepInline(
         'bytes' in loaded ? loaded.bytes : await readVideo(loaded.reader, signal),
       );
-      const release = (): void => {
-        inline.release();
+      const free = (): void => {
+        inline.free();
         leave();
       };
-      return { ...inline, release };
+      return { ...inline, free };
     } catch (error) {
       leave();
       throw error;
     }
   }
 
-  /** Reads another site's video completely, since its facts include a digest. */
+  /** Reads another site's video completely, since its metadata include a digest. */
   async function readVideo(reader: OriginalReader, signal: AbortSignal): Promise<Uint8Array> {
     const isTooLarge = reader.isTruncated || reader.sizeBytes > maxInlineBytes;
     if (isTooLarge) throw new MediaError('MEDIA_TOO_LARGE');
@@ -178,8 +173,8 @@ export function createInternalMedia(
   }
 
   function keepInline(bytes: Uint8Array): ResolvedMedia {
-    const { key, release } = addInline(bytes);
-    return { originKey: namespacedKey('inline', key), check: () => undefined, release };
+    const { key, free } = addInline(bytes);
+    return { originKey: namespacedKey('inline', key), check: () => undefined, free };
   }
 
   async function render(

@@ -11,24 +11,22 @@ import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { type Plan, planMedia, planPoster, type RenderLimits } from '../render/plan.ts';
 import { orientedSize } from '../render/target-size.ts';
 
-/** Access to the bytes of one original. */
 export interface DescribedBytes {
   readonly sizeBytes: number;
-  /** Reads the bytes `[start, end)`, cut at the end. */
+  /** Reads the bytes `[start, end)`, cut at the end of the original. */
   readonly read: (start: number, end: number) => Promise<Uint8Array>;
-  /** Reads all bytes; returns `undefined` if they are too many. */
+  /** Reads all bytes; returns `undefined` if there are too many. */
   readonly readAll: () => Promise<Uint8Array | undefined>;
   readonly inspect: () => Promise<AvMetadata>;
 }
 
-/** Facts of an original, and a planner of its picture. */
 export interface Description {
-  readonly facts: DerivedMetadata;
-  /** Plans a render; `undefined` without a picture, or if it is known to be damaged. */
+  readonly metadata: DerivedMetadata;
+  /** Plans a render. Omit without a picture, or if it is known to be damaged. */
   readonly plan?: ((request: MediaRequest) => Plan) | undefined;
 }
 
-const NOTHING = {
+const UNKNOWN_VALUES = {
   width: null,
   height: null,
   animated: null,
@@ -39,9 +37,10 @@ const NOTHING = {
 } as const;
 
 /**
- * Describes an original by its bytes (contract §13), without decoding pixels. A damaged one has the facts of its header.
+ * Describes an original by its bytes (contract §13), without decoding pixels. For a damaged one, returns what its
+ * header declares.
  *
- * @param wantsPixels whether a picture is rendered anyway, so that an image may be read completely
+ * @param wantsPixels whether an image is rendered anyway, and may be read completely
  * @throws errors of the bytes; MediaError `TRANSFORM_TIMEOUT`, `OVERLOADED`
  */
 export async function describe(
@@ -52,23 +51,23 @@ export async function describe(
   const { sizeBytes } = bytes;
   const prefix = await bytes.read(0, SNIFF_BYTES);
   const contentType = await sniffContentType(prefix);
-  const about = { size: sizeBytes, content_type: contentType };
+  const file = { size: sizeBytes, content_type: contentType };
   if (containerOf(prefix) !== undefined) {
-    return describeImage(about, bytes, limits, wantsPixels);
+    return describeImage(file, bytes, limits, wantsPixels);
   }
   const av = sniffAv(prefix) === undefined ? undefined : await unlessUnreadable(bytes.inspect);
   const [type = ''] = contentType.split('/');
   const sniffed = type === 'video' || type === 'audio' ? type : undefined;
-  // Without a known track, the leading bytes are more reliable than the container.
+  // Without a known track, the first bytes are more reliable than the container.
   const kind = (av?.codec === undefined ? sniffed : undefined) ?? av?.kind ?? 'file';
-  if (kind === 'file') return { facts: { ...about, kind, ...NOTHING } };
-  return describeAv(about, kind, av, limits);
+  if (kind === 'file') return { metadata: { ...file, kind, ...UNKNOWN_VALUES } };
+  return describeAv(file, kind, av, limits);
 }
 
-type About = Pick<DerivedMetadata, 'size' | 'content_type'>;
+type FileProperties = Pick<DerivedMetadata, 'size' | 'content_type'>;
 
 async function describeImage(
-  about: About,
+  file: FileProperties,
   bytes: DescribedBytes,
   limits: RenderLimits,
   wantsPixels: boolean,
@@ -83,14 +82,13 @@ async function describeImage(
       return header;
     }));
   const image = whole ?? head?.header;
-  // The frames of a damaged or too large animation are unknown.
   const isCounted = whole !== undefined || head?.isStill === true;
   const frames = isCounted && image !== undefined ? image.frames : undefined;
   const size = image && orientedSize(image);
-  const facts: DerivedMetadata = {
-    ...about,
+  const metadata: DerivedMetadata = {
+    ...file,
     kind: 'image',
-    ...NOTHING,
+    ...UNKNOWN_VALUES,
     width: size?.widthPx ?? null,
     height: size?.heightPx ?? null,
     animated: frames === undefined ? null : frames > 1,
@@ -98,11 +96,11 @@ async function describeImage(
     duration: image?.animation === undefined ? null : durationOf(image.animation.delaysMs),
   };
   const isDamaged = all !== undefined && whole === undefined;
-  if (image === undefined || isDamaged) return { facts };
-  return { facts, plan: (request) => planMedia(image, request, limits) };
+  if (image === undefined || isDamaged) return { metadata };
+  return { metadata, plan: (request) => planMedia(image, request, limits) };
 }
 
-/** Resolves to `undefined` if an original is unreadable. @throws all other errors of the work */
+/** Returns `undefined` for an unreadable original. @throws other errors */
 export async function unlessUnreadable<Result>(
   work: () => Promise<Result>,
 ): Promise<Result | undefined> {
@@ -115,17 +113,17 @@ export async function unlessUnreadable<Result>(
 }
 
 function describeAv(
-  about: About,
+  file: FileProperties,
   kind: 'video' | 'audio',
   av: AvMetadata | undefined,
   limits: RenderLimits,
 ): Description {
   const track = av?.video;
   const size = track && orientedSize({ ...track.size, orientation: track.orientation });
-  const facts: DerivedMetadata = {
-    ...about,
+  const metadata: DerivedMetadata = {
+    ...file,
     kind,
-    ...NOTHING,
+    ...UNKNOWN_VALUES,
     width: size?.widthPx ?? null,
     height: size?.heightPx ?? null,
     animated: kind === 'video' ? false : null,
@@ -133,15 +131,15 @@ function describeAv(
     codec: av?.codec ?? null,
     has_audio: kind === 'audio' ? true : (av?.hasAudio ?? null),
   };
-  if (kind === 'audio' || av === undefined) return { facts };
-  return { facts, plan: (request) => planPoster(av, request, limits) };
+  if (kind === 'audio' || av === undefined) return { metadata };
+  return { metadata, plan: (request) => planPoster(av, request, limits) };
 }
 
 function durationOf(delaysMs: readonly number[]): number {
   return Math.round(delaysMs.reduce((sum, delayMs) => sum + delayMs, 0)) / 1000;
 }
 
-/** Returns the request for a picture of this size within a square; without `edgePx`, at its own size. */
+/** Returns a request for a picture within a square; at its own size without `edgePx`. */
 export function pictureRequest(
   originKey: string,
   { widthPx, heightPx }: Size,

@@ -24,15 +24,14 @@ interface MetadataFlight {
 
 export type MetadataService = ReturnType<typeof createMetadataService>;
 
-/** Minimum bound of reads for the facts of a header, whatever the bound of videos is. */
+/** Minimum limit of reads for a header, regardless of the limit for videos. */
 const HEAD_BYTES = 512 * 1024;
 
-/** Maximum edge of the picture that a ThumbHash is computed from (contract §13). */
+/** Maximum edge of the picture from which a ThumbHash is computed (contract §13). */
 const PLACEHOLDER_PX = 100;
 
 const MAX_PLACEHOLDER_BYTES = 64;
 
-/** A state of an original, and the work on it. */
 interface State {
   readonly identity: OriginalIdentity;
   readonly reader: OriginalReader;
@@ -40,7 +39,7 @@ interface State {
   loaded?: BufferedOriginal;
 }
 
-/** Creates the service that returns facts of originals (contract §13), which are computed once for each state. */
+/** Creates the service for metadata (contract §13), which computes them once for each state. */
 export function createMetadataService(services: OriginalServices) {
   const { originals, details: store, renderLimits, storage, maxHashedBytes, clock } = services;
   const { maxOriginalBytes } = storage;
@@ -65,7 +64,7 @@ export function createMetadataService(services: OriginalServices) {
       const { original, metadata } = flight.work;
       try {
         const found = await unlessAborted(metadata, signal);
-        // Nothing from before a purge is returned after it.
+        // Nothing from before a purge is returned.
         if (!original.isInvalidated) return found;
       } catch (error) {
         if (!original.isInvalidated || signal.aborted) throw error;
@@ -89,7 +88,7 @@ export function createMetadataService(services: OriginalServices) {
     let sha256: string | null = null;
     try {
       if (kept === undefined || (wantsPlaceholder && kept.placeholder === undefined)) {
-        kept = { ...kept, ...(await readFacts(state, wantsPlaceholder)) };
+        kept = { ...kept, ...(await deriveMetadata(state, wantsPlaceholder)) };
       }
       if (wantsSha256) sha256 = await hash(state);
     } catch (error) {
@@ -110,7 +109,7 @@ export function createMetadataService(services: OriginalServices) {
     };
   }
 
-  async function readFacts(state: State, wantsPlaceholder: boolean): Promise<CachedMetadata> {
+  async function deriveMetadata(state: State, wantsPlaceholder: boolean): Promise<CachedMetadata> {
     const { reader, work, identity } = state;
     const { original, signal } = work;
     let spentMs = 0;
@@ -134,8 +133,8 @@ export function createMetadataService(services: OriginalServices) {
       renderLimits,
       wantsPlaceholder,
     );
-    const { facts, plan } = description;
-    const { width: widthPx, height: heightPx } = facts;
+    const { metadata, plan } = description;
+    const { width: widthPx, height: heightPx } = metadata;
     const isPicture = plan !== undefined && widthPx !== null && heightPx !== null;
     const request = isPicture
       ? // Not lossless, so that no original is sent unmodified.
@@ -144,17 +143,17 @@ export function createMetadataService(services: OriginalServices) {
     const isSound =
       request !== undefined &&
       plan?.({ ...request, format: 'webp' }).kind !== 'refuse' &&
-      (facts.kind === 'video' || reader.sizeBytes <= maxOriginalBytes);
-    if (!wantsPlaceholder) return { facts, isSound };
-    const lacksDecoder = isSound && facts.kind === 'video' && !(await canDecodeVideo(services));
-    // Not remembered: there may be a decoder later.
-    if (lacksDecoder) return { facts, isSound };
+      (metadata.kind === 'video' || reader.sizeBytes <= maxOriginalBytes);
+    if (!wantsPlaceholder) return { facts: metadata, isSound };
+    const lacksDecoder = isSound && metadata.kind === 'video' && !(await canDecodeVideo(services));
+    // Not remembered, since a decoder may be installed later.
+    if (lacksDecoder) return { facts: metadata, isSound };
     const planned = isSound ? plan?.(request) : undefined;
     const placeholder = await renderPlaceholder(state, planned, spentMs);
-    return { facts, isSound: placeholder !== null, placeholder };
+    return { facts: metadata, isSound: placeholder !== null, placeholder };
   }
 
-  /** Returns the ThumbHash; `null` if the picture is damaged, or has none. */
+  /** Returns the ThumbHash; `null` if the picture is damaged or missing. */
   async function renderPlaceholder(
     { loaded, reader, work }: State,
     plan: ReturnType<NonNullable<Description['plan']>> | undefined,
@@ -179,7 +178,7 @@ export function createMetadataService(services: OriginalServices) {
     throw replaced();
   }
 
-  /** Returns the SHA-256; `null` for an original that is too large. */
+  /** Returns the SHA-256; `null` for an original above the maximum size. */
   async function hash({ loaded, identity, reader, work }: State): Promise<string | null> {
     const { sizeBytes } = reader;
     if (sizeBytes > maxHashedBytes) return null;

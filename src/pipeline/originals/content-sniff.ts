@@ -1,18 +1,15 @@
-/** The media type of an attachment, from its first bytes and nothing else (contract §4). */
-
 import { ByteReader, hasAscii } from '../../formats/byte-reader.ts';
 import { sniffHeifType } from '../../formats/heif/heif-header.ts';
 import { readIsoIndex } from '../../formats/video/iso-index.ts';
 
-/** Leading bytes that show the type: the sample size of `file-type`. */
+/** First bytes that determine the type: the sample size of `file-type`. */
 export const SNIFF_BYTES = 4100;
 
-/** Type of unknown bytes, and of an empty file. */
 const UNKNOWN = 'application/octet-stream';
 
 type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
-/** Beginnings of formats that can be text only; other text is `text/plain`. */
+/** Signatures of text formats; other text is `text/plain`. */
 const textFormats: readonly (readonly [RegExp, string])[] = [
   [/^%PDF-/, 'application/pdf'],
   [/^%!PS/, 'application/postscript'],
@@ -24,15 +21,15 @@ const textFormats: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Returns the `Content-Type` of a file by its first `SNIFF_BYTES` bytes. Never throws: unknown files are
- * `application/octet-stream`.
+ * Returns the `Content-Type` of a file by its first `SNIFF_BYTES` bytes and nothing else (contract §4). Never throws;
+ * unknown files are `application/octet-stream`.
  *
- * Safety depends on this order: markup, whatever follows it; text (UTF-8, or UTF-16 with a byte order mark) without binary
- * control characters; then the binary signatures of `file-type`, by which prose may be a video (`The wide …` is a QuickTime
- * atom). Scripts and JSON are `text/plain`. Text in legacy encodings is unknown.
+ * Safety depends on the order: first markup, regardless of what follows it; then text (UTF-8, or UTF-16 with a byte
+ * order mark) without binary control characters; then the signatures of `file-type`, which take some prose for a video
+ * (`The wide …` is a QuickTime atom). Scripts and JSON are `text/plain`; text in legacy encodings is unknown.
  *
- * Markup after a binary signature has the type of the signature (a GIF with HTML appended is `image/gif`), which is safe with
- * `nosniff`.
+ * Markup after a binary signature has the type of the signature (a GIF with HTML appended is `image/gif`), which is
+ * safe with `nosniff`.
  */
 export async function sniffContentType(prefix: Uint8Array): Promise<string> {
   const bytes = prefix.subarray(0, SNIFF_BYTES);
@@ -45,7 +42,7 @@ export async function sniffContentType(prefix: Uint8Array): Promise<string> {
     const format = textFormats.find(([signature]) => signature.test(text));
     return format?.[1] ?? `text/plain; charset=${encoding}`;
   }
-  // After a byte order mark without text, file-type would detect MPEG audio in FF FE.
+  // After a byte order mark without text, `file-type` would detect MPEG audio in FF FE.
   return encoding === 'utf-8' ? sniffBinary(bytes) : UNKNOWN;
 }
 
@@ -55,20 +52,17 @@ function textEncodingOf(bytes: Uint8Array): TextEncoding {
   return 'utf-8';
 }
 
-// Opening tags by which WHATWG MIME Sniffing §7.1 detects HTML, and other tags that are dangerous.
-// The standard ends a tag at a space or `>`; parsers also end it at `/` and other white space.
+// Tags of WHATWG MIME Sniffing §7.1, and other dangerous ones. The standard ends a tag at a space or `>`; parsers also
+// end it at `/` and other white space.
 const HTML_TAG =
   /^<(?:html|head|body|title|script|style|iframe|frameset|base|meta|link|h1|div|font|table|a|b|br|p|img|form|object|embed|math)(?=[\s/>]|$)/i;
 const SVG_TAG = /^<(?:[\w.-]+:)?svg(?=[\s/>]|$)/i;
 const DOCTYPE = /^<!doctype\s*(?:[\w.-]+:)?([\w.-]*)/i;
 
-// Allowed before the root element: white space, processing instructions, and comments,
-// which HTML also ends at `<!-->`, `<!--->` and `--!>`.
+// Allowed before the root element. HTML ends comments also at `<!-->`, `<!--->` and `--!>`.
 const MISC = /\s+|<\?.*?\?>|<!--(?:-?>|.*?--!?>)/sy;
-// The internal subset, if any, ends at the first `]` before a `>`.
 const WHOLE_DOCTYPE = /^<!doctype[^[>]*(?:\[.*?\]\s*)?>/is;
 
-/** Returns the media type of markup; `undefined` if its first tag is unknown. */
 function sniffMarkup(text: string, encoding: TextEncoding): string | undefined {
   const html = `text/html; charset=${encoding}`;
   const isXml = text.trimStart().startsWith('<?xml');
@@ -82,7 +76,7 @@ function sniffMarkup(text: string, encoding: TextEncoding): string | undefined {
     root = skipMisc(root.replace(WHOLE_DOCTYPE, ''));
   }
   if (SVG_TAG.test(root)) return 'image/svg+xml';
-  // Anything may follow a comment that the prefix cuts off.
+  // Anything may follow a truncated comment.
   if (HTML_TAG.test(root) || root.startsWith('<!--')) return xml ?? html;
   return doctype === undefined ? xml : 'application/xml';
 }
@@ -96,10 +90,10 @@ function skipMisc(text: string): string {
   return text.slice(index);
 }
 
-/** Returns bytes as text; `undefined` if they are empty, malformed, or contain binary control characters. */
+/** Returns `undefined` for empty or malformed text, or binary control characters. */
 function decodeText(bytes: Uint8Array, encoding: TextEncoding): string | undefined {
   if (bytes.length === 0) return undefined;
-  // A full prefix may end within a character; the end of a file may not.
+  // A full prefix may end within a character; a complete file may not.
   const stream = bytes.length === SNIFF_BYTES;
   try {
     const text = new TextDecoder(encoding, { fatal: true }).decode(bytes, { stream });
@@ -109,18 +103,18 @@ function decodeText(bytes: Uint8Array, encoding: TextEncoding): string | undefin
   }
 }
 
-// "Binary data bytes" of WHATWG MIME Sniffing §3: the C0 controls but tab, LF, FF, CR and ESC.
+// "Binary data bytes" of WHATWG MIME Sniffing §3: C0 controls except tab, LF, FF, CR and ESC.
 function isBinary(character: string): boolean {
   return character < ' ' && !'\t\n\f\r\u001b'.includes(character);
 }
 
 async function sniffBinary(bytes: Uint8Array): Promise<string> {
-  // file-type would inflate it to search for a tar, and return gzip in any case.
+  // `file-type` would inflate it to search for a tar, and return gzip anyway.
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'application/gzip';
-  // file-type checks only the major brand.
+  // `file-type` checks only the major brand.
   const heifType = sniffHeifType(bytes);
   if (heifType !== undefined) return heifType;
-  // Loaded when needed: loading takes a tenth of the time of a start.
+  // Loaded on demand: loading takes a tenth of the start.
   const { fileTypeFromBuffer } = await import('file-type');
   try {
     const mime = (await fileTypeFromBuffer(bytes))?.mime ?? UNKNOWN;
@@ -130,7 +124,7 @@ async function sniffBinary(bytes: Uint8Array): Promise<string> {
   }
 }
 
-/** Whether an MP4 has tracks, and all are audio. The brand of a fragmented MP4 does not show it. */
+/** Whether an MP4 has only audio tracks; the brand of a fragmented MP4 does not reveal it. */
 function hasOnlyAudio(bytes: Uint8Array): boolean {
   const reader = new ByteReader(bytes, 'ISO');
   try {
@@ -140,7 +134,7 @@ function hasOnlyAudio(bytes: Uint8Array): boolean {
       return tracks.length > 0 && !tracks.some(({ isVideo }) => isVideo);
     }
   } catch {
-    // The index is damaged, or ends after these bytes.
+    // The index is damaged or truncated.
   }
   return false;
 }

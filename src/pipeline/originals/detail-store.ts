@@ -10,12 +10,9 @@ import type { GuardedStore } from '../results/store.ts';
 import { type Backend, isNamespaced } from './backend.ts';
 import type { OriginalRecords } from './records.ts';
 
-/** Details of originals that outlive the process. */
 interface StoredDetails {
   readonly metadata: CachedMetadata;
-  /** Hexadecimal digits. */
   readonly sha256: string;
-  /** Outcome of the removal of metadata from the upload. */
   readonly removal: MetadataOutcome;
 }
 
@@ -24,7 +21,6 @@ interface DetailRow<Detail> {
   /** Whether the detail depends on the pipeline release; others survive upgrades. */
   readonly isOfRelease: boolean;
   readonly format: (detail: Detail) => Uint8Array;
-  /** Returns `undefined` for an invalid detail. */
   readonly parse: (body: Uint8Array) => Detail | undefined;
 }
 
@@ -52,7 +48,7 @@ const rows: { readonly [Name in keyof StoredDetails]: DetailRow<StoredDetails[Na
   },
 };
 
-/** An original, such as an `OriginalFlight`, which drops writes after a purge. */
+/** An original; `commit` drops writes after a purge. */
 export interface DetailSubject {
   readonly originKey: string;
   readonly commit?: (write: () => void) => unknown;
@@ -60,7 +56,7 @@ export interface DetailSubject {
   readonly backend?: Pick<Backend, 'remembers'>;
 }
 
-/** Details of originals, each tied to one state: in the records, and next to the results in the store. */
+/** Details of one state of an original, in the records and next to the results in the store. */
 export class DetailStore {
   readonly #records: OriginalRecords;
   readonly #store: GuardedStore | undefined;
@@ -100,7 +96,7 @@ export class DetailStore {
     this.store(subject, etag, name, detail);
   }
 
-  /** Stores a detail, also if it is in memory: a purge removes it only from the store. */
+  /** Stores a detail even if it is in memory, since a purge removes it only from the store. */
   store<Name extends keyof StoredDetails>(
     subject: DetailSubject,
     etag: string,

@@ -15,10 +15,7 @@ import type { DetailStore, DetailSubject } from './detail-store.ts';
 import { forwardBody } from './forward-body.ts';
 import { isStream, lengthOf, openContent } from './open-body.ts';
 
-/**
- * Returns the name of a state of an original that is not in memory: the tag of the storage, or the validators and the length
- * that another site declares.
- */
+/** Returns the tag of a state that is not in memory: the storage's tag, or another site's validators and length. */
 export function stateOf({ isExternal }: Backend, opened: Opened): string {
   const { etag = '', validators, sizeBytes } = opened;
   return isExternal
@@ -26,7 +23,7 @@ export function stateOf({ isExternal }: Backend, opened: Opened): string {
     : etag;
 }
 
-/** Computes the SHA-256 of an opened original in constant memory. @throws MediaError as `forwardBody` does */
+/** Computes the SHA-256 of an opened original in constant memory. @throws MediaError as `forwardBody` */
 export async function hashBody(backend: Backend, opened: Opened): Promise<string> {
   const { body } = opened;
   const rest = isStream(body) ? body : undefined;
@@ -41,7 +38,7 @@ export async function hashBody(backend: Backend, opened: Opened): Promise<string
   return hash.digest('hex');
 }
 
-/** Whether the identity of a state is the digest of its bytes. The identity of another site's video is a `stateOf`. */
+/** Whether an identity is a digest of the bytes. For another site's video, it is a `stateOf`. */
 export function isDigest({ source }: Backend, etag: string): boolean {
   return source.identity === 'digest' && !etag.startsWith('[');
 }
@@ -50,24 +47,23 @@ export function sha256Of(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Bounds of concurrent and waiting hashes. */
 const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
 
-/** Bounds for one host, which must not use all slots of the sites. */
+/** Limits for one host, which must not use all slots. */
 const HASHES_OF_HOST = { ...HASHES, slots: 1 } as const;
 
-/** Multiple of the deadline for loading the same bytes: no request waits for a hash. */
+/** Factor on the deadline for loading the same bytes, since no request waits for a hash. */
 const DEADLINE_FACTOR = 4;
 
 const MAX_HASH_MS = 24 * 3_600_000;
 
-/** Begins work on an original, which drops writes after a purge. */
+/** Begins work on an original; the work drops writes after a purge. */
 type BeginFlight = (
   name: OriginalName,
   controls: FlightControls,
 ) => OriginalLocation & DetailSubject;
 
-/** Computes the SHA-256 of originals that are too large to be read before they are sent. */
+/** Hashes originals that are too large to be read before they are sent. */
 export class BackgroundHashes {
   readonly #details: DetailStore;
   readonly #begin: BeginFlight;
@@ -75,10 +71,8 @@ export class BackgroundHashes {
   readonly #ofStorage = new Semaphore(HASHES);
   readonly #ofSites = new Semaphore(HASHES);
   readonly #ofHosts = new Map<string, Semaphore>();
-  /** Keys of running and waiting hashes. */
   readonly #pending = new Set<string>();
 
-  /** Called with each hashed original. */
   onHashed: (originKey: string, etag: string, sha256: string) => Promise<void> = async () =>
     undefined;
 
@@ -88,7 +82,7 @@ export class BackgroundHashes {
     this.#closing = closing;
   }
 
-  /** Hashes an original of any size in the background, in constant memory. */
+  /** Hashes an original in the background, in constant memory. */
   hashSoon(location: OriginalLocation): void {
     const { originKey } = location;
     if (this.#pending.has(originKey)) return;
@@ -132,7 +126,7 @@ export class BackgroundHashes {
     return semaphore.acquire(this.#closing);
   }
 
-  /** Waits for the host first, so that the originals of one host do not fill the queue of all sites. */
+  /** Waits for the host first, so that one host does not fill the queue of all sites. */
   async #acquireForSite({ sourceKey }: OriginalLocation): Promise<() => void> {
     const host = readUrl(sourceKey)?.hostname ?? '';
     const ofHost = this.#ofHosts.get(host) ?? new Semaphore(HASHES_OF_HOST);

@@ -4,14 +4,10 @@ import type { Opened } from '../ports.ts';
 import { type Backend, brokenError } from './backend.ts';
 import { isStream, lengthOf, noteBroken, withFirstByteDeadline } from './open-body.ts';
 
-/** Size of the chunks in which bytes in memory are forwarded. */
+/** Size of chunks of forwarded bytes in memory. */
 const SLICE_BYTES = 64 * 1024;
 
-/**
- * Reads the first bytes of an opened original within the deadline of the first byte; `forwardBody` sends them.
- *
- * @throws as `readAtLeast`, and MediaError `ORIGIN_TIMEOUT`
- */
+/** Reads first bytes as `readAtLeast`, within the deadline of the first byte. @throws MediaError also `ORIGIN_TIMEOUT` */
 export function readPrefix(
   backend: Backend,
   opened: Opened,
@@ -28,10 +24,10 @@ export function readPrefix(
 }
 
 /**
- * Reads the first bytes of an opened original, and leaves the rest of the body open. A body in memory is returned complete.
+ * Reads the first bytes of an opened original, and leaves the rest open. Returns a body in memory completely.
  *
  * @param count minimum number of bytes; fewer only if the body is shorter
- * @throws MediaError `ORIGIN_ERROR` if the transfer fails before; or `signal.reason`
+ * @throws MediaError `ORIGIN_ERROR`; or `signal.reason`
  */
 export async function readAtLeast(
   backend: Backend,
@@ -65,13 +61,12 @@ export async function readAtLeast(
 
 /**
  * Forwards a body with backpressure, and fails if its length differs from `Content-Length`: a client would wait for the
- * rest forever, or read the surplus as the next response (RFC 9112 §6.3). Node does not check it.
+ * rest, or read the surplus as the next response (RFC 9112 §6.3). Node does not check this.
  *
- * @param prefix bytes that were read from the body before
+ * @param prefix bytes already read from the body
  * @param rest omit if the prefix is the complete body
- * @param lengthBytes value of `Content-Length`; `undefined`: up to `maxForwardedBytes`
- * @returns fails with MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, also if the source breaks off; destroying it destroys
- *   `rest`
+ * @param lengthBytes `Content-Length`. Omit to forward up to `maxForwardedBytes`
+ * @returns fails with MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`; destroying it destroys `rest`
  */
 export function forwardBody(
   backend: Backend,
@@ -81,19 +76,17 @@ export function forwardBody(
 ): Readable {
   const passed = new ForwardedBody(backend, lengthBytes);
   if (rest !== undefined) pipeline(rest, passed, () => undefined);
-  // The rest flows from the next tick on.
   if (prefix.length > 0) passed.write(prefix);
   if (rest === undefined) passed.end();
   return passed;
 }
 
-/** Forwards bytes in memory in slices: a response would buffer a single chunk, whatever its client's pace. */
+/** Forwards bytes in memory in slices, since a response would buffer a single chunk regardless of the client's pace. */
 export function forwardBytes(backend: Backend, bytes: Uint8Array): Readable {
   const slices = Readable.from(slicesOf(bytes), { objectMode: false });
   return forwardBody({ ...backend, observer: undefined }, new Uint8Array(), slices, bytes.length);
 }
 
-/** Joins the bytes that were read from a body with its rest. */
 export function joinBody(received: Uint8Array, rest: Readable): Readable {
   const join = async function* () {
     yield* slicesOf(received);
@@ -111,7 +104,7 @@ function* slicesOf(bytes: Uint8Array): Generator<Uint8Array> {
 class ForwardedBody extends Transform {
   readonly #backend: Backend;
   readonly #lengthBytes: number | undefined;
-  /** Bytes that were forwarded; the listener measures the client's pace by them. */
+  /** Public, since the listener measures the client's pace by it. */
   passedBytes = 0;
 
   constructor(backend: Backend, lengthBytes: number | undefined) {

@@ -20,18 +20,17 @@ import {
 import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
 import type { OriginalDetails } from './records.ts';
 
-/** An original in memory, until its last user leaves. */
 export type BufferedImage = CachedOriginal & BufferedBytes;
 
-/** A video that is read by ranges until its last user leaves; the reader accounts for its memory. */
+/** A video that is read by ranges; its reader accounts for its memory. */
 export interface LoadedVideo extends OriginalIdentity {
   readonly reader: OriginalReader;
-  readonly release: () => void;
+  readonly free: () => void;
 }
 
 export type LoadedOriginal = BufferedImage | LoadedVideo;
 
-/** Members of `OriginalFlight` that loading needs; the class itself imports this file. */
+/** Members of `OriginalFlight`, which imports this file. */
 interface LoadingFlight extends OriginalLocation {
   readonly signal: AbortSignal;
   readonly open: (range?: OpenOptions['range']) => Promise<Opened>;
@@ -43,19 +42,18 @@ interface LoadingFlight extends OriginalLocation {
   readonly createReader: (etag: string, opened: Opened, minLimitBytes?: number) => OriginalReader;
 }
 
-/** First bytes of a body, and the complete body unless it is read by ranges. */
+/** First bytes of a body; buffered completely unless it is read by ranges. */
 interface ReadBody {
   readonly prefix: Uint8Array;
   readonly buffered?: BufferedBytes;
 }
 
-/** Containers of videos that have posters (contract §12). */
 const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
 
 /**
- * Loads an original from an opened body: reads a video by ranges, and buffers everything else. The first bytes decide.
+ * Loads an original from an opened body: a video by ranges, everything else into memory.
  *
- * @param range that was requested
+ * @param range requested range of the body
  * @throws MediaError `MEDIA_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, `OVERLOADED`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
  */
 export async function loadBody(
@@ -71,13 +69,13 @@ export async function loadBody(
     const read = async (within: AbortSignal): Promise<ReadBody> => {
       const prefix = await readAtLeast(backend, opened, SNIFF_BYTES, within);
       if (isVideo(prefix) || isPart) return { prefix };
-      // The rest of another site's file is not fetched if the file is not an image.
+      // The rest of another site's file is not read unless it is an image.
       const isNotImage = prefix.length >= SNIFF_BYTES && !isDecodable(prefix);
       if (backend.isExternal && isNotImage) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
       return { prefix, buffered: await bufferBody(backend, opened, budget, within, prefix) };
     };
     const { prefix, buffered } = await withBodyDeadline(backend, signal, read, (late) =>
-      late.buffered?.release(),
+      late.buffered?.free(),
     );
     if (buffered === undefined && isVideo(prefix)) {
       return await (backend.isExternal
@@ -94,7 +92,7 @@ export async function loadBody(
     const isCached = flight.commitIfRemembered(() =>
       caches.originals.set(flight.originKey, { ...identity, bytes }).has(flight.originKey),
     );
-    // Digests are remembered only where something may be blocked by them.
+    // Digests are needed only if originals may be blocked by them.
     if (blocks !== undefined) noteDigest(details, flight, identity.etag, sha256Of(bytes));
     return { ...buffered, ...identity, isExclusive: buffered.isExclusive && !isCached };
   } catch (error) {
@@ -105,9 +103,9 @@ export async function loadBody(
 }
 
 /**
- * Opens the current state by ranges; its first block identifies it.
+ * Opens the current state by ranges; the first block identifies it.
  *
- * @param minLimitBytes may be read even if videos have a lower maximum
+ * @param minLimitBytes minimum of the limit of reads
  * @throws MediaError of the source, `MEDIA_TOO_LARGE`
  */
 export async function openByRanges(flight: LoadingFlight, minLimitBytes = 0) {
@@ -118,14 +116,13 @@ export async function openByRanges(flight: LoadingFlight, minLimitBytes = 0) {
   return { identity, reader };
 }
 
-/** Returns a video whose reader accounts for its memory. */
 export function videoOf(
   flight: LoadingFlight,
   identity: OriginalIdentity,
   reader: OriginalReader,
 ): LoadedVideo {
   flight.rememberDetails(identity.etag, { videoBytes: reader.sizeBytes });
-  return { ...identity, reader, release: () => reader.release() };
+  return { ...identity, reader, free: () => reader.free() };
 }
 
 async function openVideo(
@@ -140,21 +137,20 @@ async function openVideo(
   return videoOf(flight, identity, reader);
 }
 
-/** A body of another site, the bytes that were read from it, and the range that was requested. */
 interface SiteBody {
   readonly opened: Opened;
   readonly prefix?: Uint8Array;
   readonly range: OpenOptions['range'] | undefined;
 }
 
-/** Opens another site's video, by ranges if a validator ties them to one version, else from its start. */
+/** Opens another site's video, by ranges if a validator ties them to one state, else from its start. */
 async function openSiteVideo(
   flight: LoadingFlight,
   { blocks, records }: Services,
   body: SiteBody,
 ): Promise<LoadedVideo> {
   const { backend, originKey, signal } = flight;
-  // Up to this size, videos are read completely before a poster is rendered, to check their digests.
+  // Up to this size, videos are read completely to check their digests before a poster is rendered.
   const checkedBytes = blocks?.hasDigestBlocks === true ? backend.maxOriginalBytes : 0;
   const isTied = ({ rangeValidator, sizeBytes = 0 }: Opened): boolean =>
     rangeValidator !== undefined && sizeBytes > checkedBytes;
@@ -174,16 +170,16 @@ async function openSiteVideo(
     ? reader.attachBody(opened, prefix)
     : reader.storeFirstBlock(opened, prefix));
   const beginning = await reader.read(0, BLOCK_BYTES, signal);
-  // The second body may have other bytes.
+  // The reopened body may have other bytes.
   if (!isVideo(beginning)) {
-    reader.release();
+    reader.free();
     throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
   }
   const { validators } = opened;
   const hasValidator = (validators?.etag ?? validators?.lastModified) !== undefined;
-  // Without a validator, two versions of the same length would be equal.
+  // Without a validator, two states of the same length would look equal.
   const etag = hasValidator ? state : `${state} ${sha256Of(beginning)}`;
-  // Background hashes belong to the state that the site declares.
+  // Background hashes are stored for the declared state.
   const sha256 = records.findSha256(originKey, etag) ?? records.findSha256(originKey, state);
   const identity = flight.noteFound({ ...opened, etag });
   const video = videoOf(flight, identity, reader);
@@ -191,7 +187,7 @@ async function openSiteVideo(
   return video;
 }
 
-/** Remembers the digest of a state, which is stored unless the identity of the state contains it. */
+/** Remembers the digest of a state, and stores it unless the identity contains it. */
 export function noteDigest(
   details: DetailStore,
   flight: Pick<LoadingFlight, 'originKey' | 'backend' | 'rememberDetails' | 'commit'>,
@@ -202,12 +198,10 @@ export function noteDigest(
   else details.put(flight, etag, 'sha256', sha256);
 }
 
-/** Whether an original that begins with these bytes is a video. */
 function isVideo(prefix: Uint8Array): boolean {
   return VIDEOS.has(sniffAv(prefix));
 }
 
-/** Returns the identity of an original whose source has no reliable tags. */
 function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url');
 }

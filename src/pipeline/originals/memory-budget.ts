@@ -1,31 +1,27 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Lane } from '../ports.ts';
 
-/** Memory of an original, until it is released. */
 export interface Reservation {
-  /** Counts the original among those of heavy renders, if that is the lane. */
+  /** Counts the original against the fraction of heavy renders, if that is the lane. */
   readonly countAgainst: (lane: Lane) => void;
-  /** Reserves more memory for an original that is larger than declared. */
+  /** Grows the reservation for an original of unknown length. */
   readonly grow: (toBytes: number) => void;
-  /** Frees the memory; a second call does nothing. */
-  readonly release: () => void;
+  /** Frees the memory once. */
+  readonly free: () => void;
 }
 
-/**
- * Originals up to this size, in bytes, are always admitted: their number is bounded by the reads from the origin and by
- * the queues for a CPU slot.
- */
+/** Size up to which originals are always admitted, in bytes; reads from the origin and queues limit their number. */
 const SMALL_BYTES = 1024 * 1024;
 
-/** Fraction of the budget for originals of heavy renders, which take long. */
+/** Fraction of the budget for heavy renders, which take long. */
 const HEAVY_FRACTION = 1 / 2;
 
-/** `Retry-After` of a refusal, in seconds: memory is released as fast as renders end. */
+/** `Retry-After` in seconds; memory is freed as fast as renders end. */
 const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Bounds the bytes of originals that are read, wait for a slot, or are rendered. No request waits for memory, since a
- * waiting request would occupy some itself.
+ * Limits the bytes of originals that are being read or rendered, or wait for it. No request waits for memory, since
+ * waiting requests occupy memory, too.
  */
 export class MemoryBudget {
   readonly maxBytes: number;
@@ -40,7 +36,7 @@ export class MemoryBudget {
     return this.#heldBytes;
   }
 
-  /** @throws MediaError `OVERLOADED` if there is no room, here, in `countAgainst` and in `grow` */
+  /** @throws MediaError `OVERLOADED` without room, also from `countAgainst` and `grow` */
   reserve(firstBytes: number): Reservation {
     let sizeBytes = 0;
     let heavyBytes = 0;
@@ -55,13 +51,13 @@ export class MemoryBudget {
     return {
       grow,
       countAgainst: (lane) => {
-        // An original counts once, however many renders share it.
+        // An original counts once for all renders that share it.
         if (!isReserved || lane === 'light' || heavyBytes > 0) return;
         this.#check(sizeBytes, this.#heavyBytes, this.maxBytes * HEAVY_FRACTION);
         heavyBytes = sizeBytes;
         this.#heavyBytes += heavyBytes;
       },
-      release: () => {
+      free: () => {
         if (!isReserved) return;
         isReserved = false;
         this.#heldBytes -= sizeBytes;

@@ -11,47 +11,42 @@ import { discard, isStream, lengthOf, openContent } from './open-body.ts';
 import type { OriginalServices } from './originals.ts';
 import type { Beginning } from './records.ts';
 
-/** Bytes of an original that a request needs. */
 export interface RequestedBytes {
   /**
-   * Whether the complete body is likely to be sent. If not (a HEAD, a range, a condition), only the first bytes are read at
-   * first: enough to respond, and no transfer has to be broken off.
+   * Whether the complete body is likely to be sent. If not (HEAD, a range, a condition), only the first bytes are read,
+   * which avoids an aborted transfer.
    */
   readonly isComplete: boolean;
   readonly isRange: boolean;
-  /** The requested range, if it begins at 0: nothing has to be read before it. */
+  /** The requested range, if it begins at 0. */
   readonly beginning?: ByteRange | undefined;
 }
 
-/** A request for an original that is sent unmodified. */
 export interface PassthroughRequest extends RequestedBytes, OriginalLocation {
   readonly request: MediaRequest;
-  /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
 }
 
-/** A beginning, remembered or just read. */
 export interface FoundBeginning {
   readonly beginning: Beginning;
-  /** Body that the beginning was read from, and the bytes that were read from it. */
+  /** Body of a beginning that was just read, and the bytes read from it. */
   readonly opened?: Opened & { readonly prefixBytes: Uint8Array };
 }
 
-/** The original was replaced after its beginning was read. */
 export class OriginalReplaced extends Error {
   override readonly name = 'OriginalReplaced';
   override readonly message = 'The original was replaced while it was opened.';
 }
 
-/** Types of other sites' images that are passed on: those that Darkroom decodes (contract §8). */
+/** Types of images that are forwarded from other sites: those that Darkroom decodes (contract §8). */
 const PICTURES: ReadonlySet<string> = new Set(
   [...Object.keys(sourceFormats), 'heif', 'heic-sequence', 'heif-sequence'].map(
     (name) => `image/${name}`,
   ),
 );
 
-/** Opens a complete original, or a range that begins at 0, and reads the first bytes. */
+/** Opens an original, or a range from 0, and reads the first bytes. */
 export async function openBeginning(
   passthrough: PassthroughRequest,
   range: ByteRange | undefined,
@@ -61,7 +56,7 @@ export async function openBeginning(
   return readBeginning(passthrough, opened, range);
 }
 
-/** Reads the first bytes of an opened body. @param range that was requested */
+/** Reads the first bytes of an opened body. @param range requested range of the body */
 export async function readBeginning(
   passthrough: PassthroughRequest,
   opened: Opened,
@@ -78,7 +73,7 @@ export async function readBeginning(
     const prefix = new Uint8Array(prefixBytes.subarray(0, SNIFF_BYTES));
     const contentType = await sniffContentType(prefix);
     if (backend.isExternal) checkType(contentType);
-    // Without a tag, ranges may belong to different versions.
+    // Without a tag, ranges may belong to different states.
     if (part !== undefined && etag === undefined) {
       discard(backend, opened);
       return await openBeginning(passthrough, undefined);
@@ -95,7 +90,7 @@ export async function readBeginning(
   }
 }
 
-/** Returns the range that shows the type: the requested beginning, or the sniffed bytes if they are more. */
+/** Returns the requested range from 0, extended to the bytes that determine the type. */
 export function rangeOfBeginning(requested: ByteRange | undefined): ByteRange {
   const least = SNIFF_BYTES - 1;
   if (requested === undefined) return { first: 0, last: least };
@@ -103,7 +98,7 @@ export function rangeOfBeginning(requested: ByteRange | undefined): ByteRange {
   return { first: 0, last: last === undefined ? undefined : Math.max(last, least) };
 }
 
-/** Opens a range of the state that a beginning was read from. @throws OriginalReplaced, MediaError of the source */
+/** Opens a range of the same state as a beginning. @throws OriginalReplaced; MediaError of the source */
 export async function openRange(
   { records }: OriginalServices,
   { backend, originKey, sourceKey, signal }: PassthroughRequest,
@@ -114,17 +109,17 @@ export async function openRange(
   const { body, part, etag } = opened;
   const isSame = etag === tag && opened.sizeBytes === sizeBytes;
   if (part === undefined || !isSame || !isStream(body)) {
-    // The original was replaced, or the site does not support ranges after all.
+    // The original was replaced, or the site does not support ranges.
     if (isStream(body)) body.destroy();
     records.forgetBeginning(originKey);
     throw new OriginalReplaced();
   }
-  // A failure before the first byte can still be reported by a status.
+  // A failure before the first byte can still determine the status.
   const prefix = await readPrefix(backend, opened, 1, signal);
   return forwardBody(backend, prefix, body, lengthOf(opened));
 }
 
-/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for types that are not passed on from other sites */
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for types that are not forwarded from other sites */
 export function checkType(contentType: string): void {
   if (/^(?:video|audio)\//.test(contentType) || PICTURES.has(contentType)) return;
   throw new MediaError('UNSUPPORTED_MEDIA_TYPE', {
@@ -141,7 +136,7 @@ export async function rememberingFailures<Result>(
   try {
     return await work();
   } catch (error) {
-    // Failures of the storage are not remembered: an attachment may have been uploaded meanwhile.
+    // Failures of the storage are not remembered: the attachment may be uploaded next.
     if (backend.isExternal) records.noteError(originKey, error);
     throw error;
   }

@@ -7,27 +7,27 @@ import { type Backend, brokenError, sourceTimeout } from './backend.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 
-/** An original in memory, until its reservation is released. */
+/** An original in memory, until its reservation is freed. */
 export interface BufferedBytes extends Reservation {
   readonly bytes: Uint8Array;
-  /** Whether no one else has the buffer of the bytes, so that their last user may free it. */
+  /** Whether no other code has the buffer, so that the last user may free it. */
   readonly isExclusive: boolean;
 }
 
-/** An original in memory; or the beginning of one that is too large, with the rest of its body. */
+/** A buffered original; or the beginning of one that is too large, with the rest of its body. */
 export interface BufferedBeginning extends BufferedBytes {
   readonly rest: Readable | undefined;
 }
 
-/** Initial buffer without a trusted length, in bytes. */
+/** Initial size of a buffer without a trusted length. */
 const FIRST_BYTES = 64 * 1024;
 
 /**
- * Opens an original within the deadline of the first byte, which does not count the wait for the semaphore. The body
- * must be read or discarded, unless the signal aborts.
+ * Opens an original within the deadline of the first byte, which excludes the wait for a slot. The body must be read or
+ * discarded, unless the signal aborts.
  *
  * @returns the complete file for a range from 0 of an empty original
- * @throws errors of `Source.open`, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`
+ * @throws errors of `Source.open`; MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`
  */
 export async function openBody(
   backend: Backend,
@@ -41,10 +41,10 @@ export async function openBody(
     const opened = await withFirstByteDeadline(backend, signal, async (within) => {
       const found = await backend.source.open(key, { ...options, signal: within });
       if (isStream(found.body)) {
-        // A body that is not read any more must not throw.
+        // An abandoned body must not throw.
         found.body.on('error', () => undefined);
         if (within.aborted) found.body.destroy();
-        // The deadline ends with the response; the body continues while its reader needs it.
+        // The deadline applies to the response only; the body continues.
         addAbortSignal(signal, found.body);
       }
       return found;
@@ -71,10 +71,10 @@ export async function openContent(
   return contentOf(backend, await openBody(backend, key, options));
 }
 
-/** @throws MediaError `ORIGIN_ERROR` for a confirmation that was not requested */
+/** @throws MediaError `ORIGIN_ERROR` for an unexpected confirmation */
 export function contentOf(backend: Backend, opened: Opened | Unchanged): Opened {
   if (opened.body !== undefined) return opened;
-  throw brokenError(backend, new Error('Nothing was known that could be unchanged.'));
+  throw brokenError(backend, new Error('The source confirmed a state that was not known.'));
 }
 
 function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
@@ -85,7 +85,7 @@ function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
   return code === 'RANGE_NOT_SATISFIABLE' ? 'found' : 'failed';
 }
 
-/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than the deadline of the first byte */
+/** @throws MediaError `ORIGIN_TIMEOUT` after the deadline of the first byte */
 export function withFirstByteDeadline<Result>(
   backend: Backend,
   signal: AbortSignal,
@@ -98,12 +98,12 @@ export function withFirstByteDeadline<Result>(
   return withDeadline(firstByteTimeoutMs, signal, onTimeout, work);
 }
 
-/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than a whole body may */
+/** @throws MediaError `ORIGIN_TIMEOUT` after the deadline of a body */
 export async function withBodyDeadline<Result>(
   backend: Backend,
   signal: AbortSignal,
   work: (within: AbortSignal) => Promise<Result>,
-  release?: (result: Result) => void,
+  discardLate?: (result: Result) => void,
 ): Promise<Result> {
   const { bodyTimeoutMs: timeoutMs } = backend;
   const onTimeout = (): MediaError =>
@@ -115,18 +115,18 @@ export async function withBodyDeadline<Result>(
       return working;
     });
   } catch (error) {
-    // The work may have succeeded at the same moment.
-    working?.then(release, () => undefined);
+    // The work may have ended at the same moment.
+    working?.then(discardLate, () => undefined);
     throw error;
   }
 }
 
 /**
- * Buffers an opened original in memory that is accounted for.
+ * Buffers an opened original; `budget` accounts for its memory. Destroys the body after an error.
  *
- * @param prefix bytes that were read from the body before
- * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` without room, `ORIGIN_ERROR` if the transfer fails
- *   or has another length than declared; or `signal.reason`. The body is discarded then
+ * @param prefix bytes already read from the body
+ * @throws MediaError `MEDIA_TOO_LARGE`, `OVERLOADED`, `ORIGIN_ERROR` if the transfer fails or its length differs from
+ *   the declared one; or `signal.reason`
  */
 export async function bufferBody(
   backend: Backend,
@@ -138,15 +138,11 @@ export async function bufferBody(
   const buffered = await bufferBeginning(backend, opened, budget, signal, prefix);
   if (buffered.rest === undefined) return buffered;
   buffered.rest.destroy();
-  buffered.release();
+  buffered.free();
   throw tooLarge(buffered.bytes.byteLength, backend.maxOriginalBytes);
 }
 
-/**
- * Buffers an opened original like `bufferBody`, but leaves the rest of a body open that exceeds the bound.
- *
- * @throws as `bufferBody`; `MEDIA_TOO_LARGE` only for a declared length
- */
+/** Buffers like `bufferBody`, but returns the rest of a body above the limit, unless its length was declared. */
 export async function bufferBeginning(
   backend: Backend,
   opened: Opened,
@@ -174,15 +170,12 @@ export async function bufferBeginning(
     return { ...reservation, ...collected };
   } catch (error) {
     if (isStream(body)) body.destroy();
-    reservation?.release();
+    reservation?.free();
     throw error;
   }
 }
 
-/**
- * Collects a body up to the maximum size of originals, and returns the rest of a longer one. Without a trusted length, memory
- * grows as the bytes arrive.
- */
+/** Collects a body up to the maximum size. Without a trusted length, the buffer grows as bytes arrive. */
 async function collect(
   backend: Backend,
   { sizeBytes, isExclusive: isChunkExclusive = false }: Opened,
@@ -200,7 +193,7 @@ async function collect(
     observer?.noteReadBytes(chunk.length);
     const count = received + chunk.length;
     if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
-    // A chunk that is the complete body, and not part of a pool, is not copied.
+    // A chunk that is the complete body, and not from a pool, is not copied.
     if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
       bytes = chunk;
       isExclusive = isChunkExclusive;
@@ -235,7 +228,7 @@ async function collect(
   return { bytes: whole, isExclusive, rest: undefined };
 }
 
-/** Returns the error of a body that broke off, and counts it. */
+/** Returns the error of an incomplete body, and counts it. */
 export function noteBroken(backend: Backend, error: unknown, signal: AbortSignal): unknown {
   const failure = signal.aborted ? signal.reason : brokenError(backend, error);
   if (isOriginFailure(failure)) backend.observer?.noteBrokenBody();
@@ -253,7 +246,6 @@ function checkLength(backend: Backend, announced: number | undefined, received: 
   throw brokenError(backend, new Error(message));
 }
 
-/** Returns the length of an opened body in bytes, if known. */
 export function lengthOf({ part, sizeBytes }: Opened): number | undefined {
   return part === undefined ? sizeBytes : part.last - part.first + 1;
 }

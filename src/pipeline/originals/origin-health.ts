@@ -1,28 +1,25 @@
 import { formatReadFailure, MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
-import { AccessRefused, type Clock, type Log, ReplacedMeanwhile } from '../ports.ts';
+import { AccessRefused, type Clock, type Log, StateMismatch } from '../ports.ts';
 import type { Backend, SourceObserver } from './backend.ts';
 import { discard, openContent } from './open-body.ts';
 
-/**
- * State of the origin. `reachable`: it responded lately, or without a failure since. `failing`: it failed, and has not
- * responded for a while.
- */
+/** State of the origin; `reachable`: it responded lately, or did not fail since. */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 
-/** Age of the last response up to which a failure counts as the failure of one object, in milliseconds. */
+/** Maximum age of the last response, in milliseconds, for a failure to count as that of one object. */
 const LATELY_MS = 10_000;
 
-/** Silence of the origin after which it is probed, in milliseconds. */
+/** Silence after which the origin is probed, in milliseconds. */
 const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
 
-/** Interval between two reports of a failure that lasts, in milliseconds. */
+/** Interval of reports of a lasting failure, in milliseconds. */
 const REPORT_AGAIN_AFTER_MS = 60_000;
 
-/** A valid key that no original has: a 404 is a response, too. */
+/** A valid key without an original; a 404 is a response, too. */
 const PROBE_KEY = 'avatars/0/darkroom-readiness';
 
-/** Health of the origin, by its responses to requests, and to probes while there are no requests. */
+/** Health of the origin, by its responses to requests, or to probes without requests. */
 export class OriginHealth {
   readonly #clock: Clock;
   #respondedMs: number | undefined;
@@ -32,7 +29,7 @@ export class OriginHealth {
   readonly #storage: string;
   #reportedMs: number | undefined;
 
-  /** @param storage description for the log, which names the cause when the origin begins to fail, and once a minute */
+  /** @param storage description in the log, which reports the cause when failures begin, and each minute */
   constructor(clock: Clock, log: Log, storage: string) {
     this.#clock = clock;
     this.#log = log;
@@ -51,7 +48,7 @@ export class OriginHealth {
     return hasFailedSince && isOld ? 'failing' : 'reachable';
   }
 
-  /** Notes a response, which may be that the object is missing. */
+  /** Notes a response, which may be a 404. */
   noteResponse(): void {
     this.#respondedMs = this.#clock.nowMs();
     this.#reportedMs = undefined;
@@ -59,7 +56,7 @@ export class OriginHealth {
 
   noteFailure(error: unknown): void {
     const cause = error instanceof MediaError ? error.cause : undefined;
-    if (cause instanceof AccessRefused || cause instanceof ReplacedMeanwhile) {
+    if (cause instanceof AccessRefused || cause instanceof StateMismatch) {
       this.noteResponse();
       return;
     }
@@ -72,11 +69,7 @@ export class OriginHealth {
     this.#log.error({ storage, reason: reason.slice(2) }, `${storage} cannot be read${reason}`);
   }
 
-  /**
-   * Sends a request to the origin in the background, if it has not responded for a while.
-   *
-   * @param storage backend whose observer notes the response
-   */
+  /** Probes a silent origin in the background; the observer of the backend notes the response. */
   probe(storage: Backend): void {
     const lastOutcomeMs = Math.max(this.#respondedMs ?? -Infinity, this.#failedMs ?? -Infinity);
     const silenceMs = this.state === 'reachable' ? SILENCE_MS.reachable : SILENCE_MS.otherwise;
@@ -92,7 +85,7 @@ export class OriginHealth {
   }
 }
 
-/** Creates the observer that counts reads for the operator and informs the health. */
+/** Creates the observer that counts reads, and informs the health. */
 export function createObserver(meter: Meter, health: OriginHealth): SourceObserver {
   return {
     noteReadBytes: (bytes) => meter.count('originReadBytes', 'all', bytes),

@@ -15,47 +15,46 @@ import { contentOf, discard, openBody } from './open-body.ts';
 import { FIRST_BLOCK, isReplaced, OriginalReader } from './original-reader.ts';
 import type { OriginalDetails } from './records.ts';
 
-/** Identity of an original, and how it became known. */
 export interface IdentifiedOriginal {
   readonly identity: OriginalIdentity;
   readonly contactedOrigin: boolean;
-  /** Error of a source that cannot confirm the identity: only existing results may be served. */
+  /** Error of a source that cannot confirm the identity; only existing results may then be served. */
   readonly failure?: unknown;
 }
 
-/** Metadata of a video or audio file, and the time in a slot that it took to read it, in milliseconds. */
+/** Metadata of a video or audio file, and the milliseconds in a slot to read them. */
 export interface Inspected {
   readonly metadata: AvMetadata;
   readonly spentMs: number;
 }
 
-/** Range of a read that needs only the identity. Not a HEAD: S3 omits the reason when a HEAD fails. */
+/** Range that identifies an original. Not a HEAD, since S3 omits the reason when a HEAD fails. */
 const FIRST_BYTE = { first: 0, last: 0 } as const;
 
 /**
- * Work on one original for all requests that need it at the same time, in whatever sizes. The first call of each method
- * contacts the source if necessary, and later calls share its promise. `identify` comes first; `load` continues the body
- * that `identify` has opened. Everything is remembered through this class, which drops writes after a purge.
+ * Work on one original, shared by all requests for it. The first call of each method contacts the source if necessary;
+ * later calls share its promise. `load` continues the body that `identify` opened. All findings are remembered through
+ * this class, which drops writes after a purge.
  */
 export class OriginalFlight implements OriginalLocation {
   readonly backend: Backend;
   readonly originKey: string;
   readonly sourceKey: string;
-  /** Aborts when no request needs the original any more. */
+  /** Aborts when no request needs the original. */
   readonly signal: AbortSignal;
   readonly #services: Services;
   readonly #controls: FlightControls;
   readonly #beganMs: number;
   #isInvalidated = false;
   #identity: OriginalIdentity | undefined;
-  /** Body that was opened for the identity, and not read yet. */
+  /** Unread body that was opened for the identity. */
   #opened: Opened | undefined;
   #identified: Promise<IdentifiedOriginal> | undefined;
   #loaded: Promise<LoadedOriginal> | undefined;
   /** Whether the bytes may still be used when this work ends. */
   #areBytesKept = false;
   #inspected: Promise<Inspected> | undefined;
-  /** Reader of the present state, whose blocks all requests share. */
+  /** Reader of the current state; requests share its blocks. */
   #reader: OriginalReader | undefined;
 
   constructor(services: Services, location: OriginalLocation, controls: FlightControls) {
@@ -66,10 +65,10 @@ export class OriginalFlight implements OriginalLocation {
     this.#services = services;
     this.#controls = controls;
     this.#beganMs = services.clock.nowMs();
-    this.signal.addEventListener('abort', () => this.#release(), { once: true });
+    this.signal.addEventListener('abort', () => this.#free(), { once: true });
   }
 
-  /** Whether the original was purged since the work began: then nothing of it is remembered, joined or served. */
+  /** Whether the original was purged since the work began; nothing of it is then remembered, joined or served. */
   get isInvalidated(): boolean {
     return this.#isInvalidated;
   }
@@ -83,24 +82,23 @@ export class OriginalFlight implements OriginalLocation {
     return ageMs < this.backend.maxJoinAgeMs && !this.#isInvalidated;
   }
 
-  /** Whether `load` needs nothing from the source: the bytes are in memory, or arrived with the identity. */
+  /** Whether `load` needs no request: the bytes are in memory, or arrived with the identity. */
   get isInMemory(): boolean {
     const arrivedWithIdentity =
       this.#loaded !== undefined && this.backend.source.identity === 'digest';
     return arrivedWithIdentity || this.#findCached() !== undefined;
   }
 
-  /** Keeps this work alive until other work settles, even if all requests leave. */
   keepAlive(work: Promise<unknown>): void {
     this.#controls.keepAlive(work);
   }
 
-  /** Runs a write, unless the original was purged since the work began. */
+  /** Runs a write, unless the original was purged since. */
   commit<Result>(write: () => Result): Result | undefined {
     return this.#isInvalidated ? undefined : write();
   }
 
-  /** Runs a write like `commit`, if the backend remembers bytes, states and results. */
+  /** Runs a write like `commit`, if the backend caches. */
   commitIfRemembered<Result>(write: () => Result): Result | undefined {
     return this.backend.remembers ? this.commit(write) : undefined;
   }
@@ -109,13 +107,13 @@ export class OriginalFlight implements OriginalLocation {
     this.commit(() => this.#services.records.noteDetails(this.originKey, etag, details));
   }
 
-  /** Remembers a fault of the original for a request: see `Refusals.noteRefusal`. */
+  /** Remembers a failure that the original caused (`Refusals.noteRefusal`). */
   refuse(resultKey: string | undefined, error: unknown): void {
     const key = this.backend.remembers ? resultKey : undefined;
     this.commit(() => this.#services.refusals.noteRefusal(key, this.originKey, error));
   }
 
-  /** Remembers the error of a read. If the original was replaced, it is forgotten, and this work is invalid. */
+  /** Remembers the error of a read. If the original was replaced, forgets it and invalidates this work. */
   noteError(error: unknown): void {
     const { records, refusals } = this.#services;
     if (!isReplaced(error)) {
@@ -130,12 +128,12 @@ export class OriginalFlight implements OriginalLocation {
   }
 
   /**
-   * Identifies the original: from the records if they are fresh, otherwise from the source.
+   * Identifies the original from fresh records, otherwise by its source.
    *
-   * @param need with `identity`, no transfer begins that might have to be aborted
+   * @param need with `identity`, starts no transfer that might be aborted
    * @param hasResult whether an older result is in memory
-   * @returns the shared promise itself: it would keep a derived promise of each caller in memory
-   * @throws MediaError of the source; of a remembered failure, without contacting the source
+   * @returns the shared promise itself, since it would retain a derived promise for each caller
+   * @throws MediaError of the source, also a remembered one
    */
   identify(
     trace: RequestTrace,
@@ -159,12 +157,7 @@ export class OriginalFlight implements OriginalLocation {
     return this.#identified;
   }
 
-  /**
-   * Loads the original into memory that is accounted for; of a video only the beginning, and opens it by ranges.
-   *
-   * @returns the shared promise itself
-   * @throws MediaError `OVERLOADED` if there is no room, `MEDIA_TOO_LARGE`, and errors of the source
-   */
+  /** Loads an image, or opens a video by ranges. @throws MediaError `OVERLOADED`, `MEDIA_TOO_LARGE`, of the source */
   load(): Promise<LoadedOriginal> {
     this.keepBytes();
     return this.borrow();
@@ -182,9 +175,7 @@ export class OriginalFlight implements OriginalLocation {
   }
 
   /**
-   * Reads the metadata of a video or audio file in this state, once for all requests.
-   *
-   * @param read gets the controls of this flight, so that it continues while any request needs it
+   * Reads the metadata of this state of a video or audio file once for all requests, under the controls of this flight.
    */
   inspect(
     etag: string,
@@ -208,10 +199,10 @@ export class OriginalFlight implements OriginalLocation {
     return contentOf(this.backend, await this.#request({ range }));
   }
 
-  /** Remembers the state that the source returned. */
+  /** Remembers the state of a response. */
   noteFound(opened: Pick<Opened, 'etag' | 'lastModified' | 'freshForMs' | 'validators'>) {
     const { etag, lastModified } = opened;
-    if (etag === undefined) throw new Error('The source has returned no tag of the original.');
+    if (etag === undefined) throw new Error('The source returned no tag of the original.');
     const identity = { etag, lastModified };
     this.#identity = identity;
     this.commitIfRemembered(() =>
@@ -220,23 +211,23 @@ export class OriginalFlight implements OriginalLocation {
     return identity;
   }
 
-  /** Returns the reader of a state; the reader of another state is released. @param minLimitBytes overrides a lower maximum */
+  /** Returns the reader of a state, and frees the reader of another one. */
   createReader(
     etag: string,
     { sizeBytes = 0, rangeValidator }: Pick<Opened, 'sizeBytes' | 'rangeValidator'>,
     minLimitBytes = 0,
   ): OriginalReader {
     const { originalsBudget: budget, maxRangeBytes } = this.#services;
-    // Another request may still use this reader.
+    // Another request may use this reader.
     if (!this.backend.isExternal && this.#reader?.etag === etag) return this.#reader;
-    this.#reader?.release();
+    this.#reader?.free();
     const maxBytes = Math.max(maxRangeBytes, minLimitBytes);
     const state = { etag, rangeValidator, sizeBytes, maxBytes, budget };
     this.#reader = new OriginalReader(this, state);
     return this.#reader;
   }
 
-  /** Opens the original, or has the source confirm the known state. */
+  /** Opens the original, or confirms the known state. */
   async #request(options: Pick<OpenOptions, 'known' | 'range'>): Promise<Opened | Unchanged> {
     const { backend, sourceKey, signal } = this;
     try {
@@ -247,7 +238,7 @@ export class OriginalFlight implements OriginalLocation {
     }
   }
 
-  /** Returns a fresh identity, or a recent failure of the source, from the records. */
+  /** Returns a fresh identity or a recent failure from the records. */
   #findKnown(hasResult: boolean): IdentifiedOriginal | undefined {
     const { records } = this.#services;
     const fresh = records.findFresh(this.originKey);
@@ -273,7 +264,7 @@ export class OriginalFlight implements OriginalLocation {
     } catch (failure) {
       const { identity } = this.#services.records.findLast(this.originKey);
       if (!isOriginFailure(failure) || identity === undefined) throw failure;
-      // The site has not failed: it redirects to an original of ours now.
+      // The site did not fail: it now redirects to a local URL.
       if (localUrlOf(failure) !== undefined) throw failure;
       this.#identity = identity;
       return { identity, contactedOrigin: true, failure };
@@ -306,7 +297,7 @@ export class OriginalFlight implements OriginalLocation {
       if ('bytes' in loaded) details.bytes = loaded.bytes.byteLength;
       return { etag, lastModified };
     }
-    if (last === undefined) throw new Error('Nothing was known that could be unchanged.');
+    if (last === undefined) throw new Error('The source confirmed a state that was not known.');
     return this.noteFound({ ...last, validators, freshForMs: opened.freshForMs });
   }
 
@@ -331,7 +322,7 @@ export class OriginalFlight implements OriginalLocation {
     return loadBody(this, this.#services, await this.open(range), range);
   }
 
-  /** Whether the original seems to be a video before it is opened: a wrong guess costs one more read. */
+  /** Guesses whether the original is a video before it is opened; a wrong guess costs one more read. */
   isLikelyVideo(identity: OriginalIdentity | undefined): boolean {
     const { backend, originKey, sourceKey } = this;
     const name = backend.isExternal ? readUrl(sourceKey)?.pathname : originKey;
@@ -350,11 +341,11 @@ export class OriginalFlight implements OriginalLocation {
     return cached !== undefined && cached.etag === this.#identity?.etag ? cached : undefined;
   }
 
-  #release(): void {
-    this.#reader?.release();
+  #free(): void {
+    this.#reader?.free();
     this.#loaded?.then(
       (original) => {
-        original.release();
+        original.free();
         if (this.#areBytesKept || 'reader' in original || !original.isExclusive) return;
         freeBytes(original.bytes as Uint8Array<ArrayBuffer>);
       },

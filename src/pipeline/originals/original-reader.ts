@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
-import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
+import { type ByteRange, type Opened, type RangeReader, StateMismatch } from '../ports.ts';
 import { brokenError, type OriginalLocation } from './backend.ts';
 import { hashBody } from './digests.ts';
 import { readAtLeast } from './forward-body.ts';
@@ -15,47 +15,45 @@ import {
   withBodyDeadline,
 } from './open-body.ts';
 
-/** Unit in which an original is read by ranges, in bytes. */
+/** Unit of reads by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
 
-/** First block of an original: enough to identify it and its format. */
+/** First block, which identifies an original and its format. */
 export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
 
-/** Step in which a body without a declared length is read, in bytes: a multiple of a block. */
+/** Step of reading a body of unknown length, in bytes: a multiple of a block. */
 const STEP_BYTES = 16 * BLOCK_BYTES;
 
-/** Maximum number of reads of one original (contract §12). */
 const MAX_READS = 64;
 
-/** Members of `OriginalFlight` that reading needs; the class itself imports this file. */
+/** Members of `OriginalFlight`, which imports this file. */
 interface ReadingFlight extends OriginalLocation {
   readonly signal: AbortSignal;
   readonly noteError: (error: unknown) => void;
 }
 
-/** One state of an original, and the bounds of reading it. */
+/** One state of an original, and the limit of reads. */
 interface ReadState {
   readonly etag: string;
-  /** Validator of another site, which ties the ranges together instead of `etag`. */
+  /** Validator of another site's ranges, instead of `etag`. */
   readonly rangeValidator?: string | undefined;
   readonly sizeBytes: number;
   readonly maxBytes: number;
   readonly budget: MemoryBudget;
 }
 
-/** A body without a range, of which only the needed bytes are read. */
+/** A complete body, of which only the needed bytes are read. */
 interface Stream {
   readonly opened: Opened;
   readonly memory: Reservation;
-  /** Number of bytes that are stored in blocks. */
   storedBytes: number;
-  /** Bytes that were read, but are not stored yet. */
+  /** Bytes that were read, but not stored in a block yet. */
   rest: Uint8Array;
 }
 
 /**
- * Reads one state of an original by ranges, and keeps the blocks that were read until it is released. All requests of a
- * flight share the blocks and their bounds.
+ * Reads one state of an original by ranges, and keeps the blocks until `free`. Requests of a flight share the blocks
+ * and their limits.
  */
 export class OriginalReader implements RangeReader {
   readonly #flight: ReadingFlight;
@@ -65,13 +63,13 @@ export class OriginalReader implements RangeReader {
   #sizeBytes: number;
   /** Body of another site that is read from its start, if ranges cannot be used. */
   #stream: Stream | undefined;
-  /** Whether the original may be longer than `sizeBytes`, since its site does not declare a length. */
+  /** Whether the original may be longer than `sizeBytes`, since its site declares no length. */
   isTruncated = false;
   #reads = 0;
   #readBytes = 0;
   /** Reads are sequential, so that no block is read twice. */
   #lastRead: Promise<unknown> = Promise.resolve();
-  #isReleased = false;
+  #isFreed = false;
 
   constructor(flight: ReadingFlight, state: ReadState) {
     this.#flight = flight;
@@ -88,9 +86,9 @@ export class OriginalReader implements RangeReader {
   }
 
   /**
-   * Reads the bytes `[start, end)`, cut at the original's end.
+   * Reads the bytes `[start, end)`, cut at the end of the original.
    *
-   * @throws MediaError `MEDIA_TOO_LARGE` beyond the bounds, `ORIGIN_ERROR` also if the original was replaced,
+   * @throws MediaError `MEDIA_TOO_LARGE` above the limits, `ORIGIN_ERROR` also if the original was replaced,
    *   `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
    */
   read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array> {
@@ -99,12 +97,7 @@ export class OriginalReader implements RangeReader {
     return unlessAborted(reading, signal);
   }
 
-  /**
-   * Takes the first block from a body that was opened with `FIRST_BLOCK`.
-   *
-   * @param prefix bytes that were read from the body before
-   * @throws MediaError as `read` does
-   */
+  /** Stores the first block of a body that was opened with `FIRST_BLOCK`; `prefix` was read before. @throws as `read` */
   async storeFirstBlock(opened: Opened, prefix?: Uint8Array): Promise<void> {
     const firstBytes = Math.min(BLOCK_BYTES, this.sizeBytes);
     try {
@@ -117,10 +110,10 @@ export class OriginalReader implements RangeReader {
   }
 
   /**
-   * Reads from a complete body from now on. A body without a declared length is read immediately, to its end or to the
-   * maximum, which then counts as its end.
+   * Uses a complete body for all reads. A body of unknown length is read immediately, to its end or to the limit, which
+   * then counts as its end.
    *
-   * @throws MediaError as `read` does
+   * @throws MediaError as `read`
    */
   async attachBody(opened: Opened, prefix: Uint8Array = new Uint8Array()): Promise<void> {
     const { budget, maxBytes } = this.#state;
@@ -140,14 +133,14 @@ export class OriginalReader implements RangeReader {
     });
   }
 
-  /** Reads the complete original, without counting it against the bounds. @throws MediaError as `read` does */
+  /** Reads the complete original, regardless of the limits. @throws MediaError as `read` */
   async readAll(): Promise<Uint8Array> {
     if (this.#stream !== undefined) return Buffer.concat(await this.#readStream(this.#stream));
     const { bytes } = await this.#buffer(await this.#open(undefined, true));
     return bytes;
   }
 
-  /** Computes the SHA-256 of the original, hexadecimal, in constant memory. Does not count against the bounds. */
+  /** Computes the SHA-256 (hexadecimal) in constant memory, regardless of the limits. */
   async hash(): Promise<string> {
     const { backend, signal } = this.#flight;
     if (this.#stream !== undefined) {
@@ -164,11 +157,11 @@ export class OriginalReader implements RangeReader {
     }
   }
 
-  release(): void {
-    this.#isReleased = true;
+  free(): void {
+    this.#isFreed = true;
     if (isStream(this.#stream?.opened.body)) this.#stream.opened.body.destroy();
-    this.#stream?.memory.release();
-    for (const { release } of this.#buffered.splice(0)) release();
+    this.#stream?.memory.free();
+    for (const { free } of this.#buffered.splice(0)) free();
     this.#blocks.clear();
   }
 
@@ -186,7 +179,7 @@ export class OriginalReader implements RangeReader {
     }
     const parts = blocks.map((block) => {
       const bytes = this.#blocks.get(block);
-      if (bytes === undefined) throw new Error('The original is not read any more.');
+      if (bytes === undefined) throw new Error('The reader of the original was freed.');
       const at = block * BLOCK_BYTES;
       return bytes.subarray(Math.max(0, start - at), end - at);
     });
@@ -205,7 +198,7 @@ export class OriginalReader implements RangeReader {
     await this.#storeAll(await this.#open({ first: start, last: end - 1 }, true), start, end);
   }
 
-  /** Opens the original or a range of it in the same state. */
+  /** Opens the original, or a range of it, in the same state. */
   async #open(range: ByteRange | undefined, isBuffered: boolean): Promise<Opened> {
     const { backend, sourceKey, signal } = this.#flight;
     const { etag, rangeValidator, sizeBytes } = this.#state;
@@ -232,7 +225,7 @@ export class OriginalReader implements RangeReader {
     }
   }
 
-  /** @throws MediaError `MEDIA_TOO_LARGE` for a read beyond the bounds */
+  /** @throws MediaError `MEDIA_TOO_LARGE` */
   #count(bytes: number, reads = 1): void {
     this.#reads += reads;
     this.#readBytes += bytes;
@@ -241,7 +234,7 @@ export class OriginalReader implements RangeReader {
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
 
-  /** Reads a body to its end, without counting it against the bounds; returns all blocks. */
+  /** Reads a body to its end regardless of the limits, and returns all blocks. */
   async #readStream(stream: Stream): Promise<readonly Uint8Array[]> {
     const reading = this.#lastRead.then(() => this.#readUpTo(stream, this.sizeBytes));
     this.#lastRead = reading.catch(() => undefined);
@@ -262,7 +255,7 @@ export class OriginalReader implements RangeReader {
     });
   }
 
-  /** Reads a body within its deadline, and remembers failures. */
+  /** Runs reads of a body within its deadline, and remembers failures. */
   async #withinDeadline(stream: Stream, work: () => Promise<void>): Promise<void> {
     const { backend, signal } = this.#flight;
     try {
@@ -275,11 +268,11 @@ export class OriginalReader implements RangeReader {
     }
   }
 
-  /** Reads blocks up to a position or the end of the body; returns the position that was reached. */
+  /** Reads blocks up to a position or the end; returns the reached position. */
   async #storeUpTo(stream: Stream, wantedEnd: number): Promise<number> {
     const { backend, signal } = this.#flight;
     const { opened, memory, storedBytes, rest } = stream;
-    if (this.#isReleased) throw new Error('The original is not read any more.');
+    if (this.#isFreed) throw new Error('The reader of the original was freed.');
     memory.grow(wantedEnd);
     const missingBytes = wantedEnd - storedBytes - rest.length;
     const unbounded = { ...opened, sizeBytes: undefined };
@@ -288,7 +281,7 @@ export class OriginalReader implements RangeReader {
         ? Buffer.concat([rest, await readAtLeast(backend, unbounded, missingBytes, signal)])
         : rest;
     const end = Math.min(wantedEnd, storedBytes + bytes.length);
-    if (this.#isReleased) return end;
+    if (this.#isFreed) return end;
     for (let at = storedBytes; at < end; at += BLOCK_BYTES) {
       const blockEnd = Math.min(at + BLOCK_BYTES, end);
       this.#blocks.set(at / BLOCK_BYTES, bytes.subarray(at - storedBytes, blockEnd - storedBytes));
@@ -298,18 +291,18 @@ export class OriginalReader implements RangeReader {
     return end;
   }
 
-  /** Reads the blocks of an opened range, in memory that is accounted for before. */
+  /** Stores the blocks of an opened range in accounted memory. */
   async #storeAll(opened: Opened, start: number, end: number, prefix?: Uint8Array): Promise<void> {
     const part = { ...opened, sizeBytes: end - start, part: undefined };
     const buffered = await this.#buffer(part, prefix);
-    if (this.#isReleased) return;
+    if (this.#isFreed) return;
     for (let at = start; at < end; at += BLOCK_BYTES) {
       const bytes = buffered.bytes.subarray(at - start, at - start + BLOCK_BYTES);
       this.#blocks.set(at / BLOCK_BYTES, bytes);
     }
   }
 
-  /** Buffers a body until this reader is released. */
+  /** Buffers a body until this reader is freed. */
   async #buffer(opened: Opened, prefix?: Uint8Array): Promise<BufferedBytes> {
     const { backend, signal } = this.#flight;
     const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
@@ -317,26 +310,25 @@ export class OriginalReader implements RangeReader {
       backend,
       signal,
       (within) => bufferBody(unbounded, opened, this.#state.budget, within, prefix),
-      (late) => late.release(),
+      (late) => late.free(),
     );
     const buffered = await buffering.catch((error: unknown) => {
       this.#flight.noteError(error);
       throw error;
     });
-    if (this.#isReleased) buffered.release();
+    if (this.#isFreed) buffered.free();
     else this.#buffered.push(buffered);
     return buffered;
   }
 }
 
-/** Whether an original was replaced while it was read. */
 export function isReplaced(error: unknown): boolean {
-  return error instanceof MediaError && error.cause instanceof ReplacedMeanwhile;
+  return error instanceof MediaError && error.cause instanceof StateMismatch;
 }
 
 export function replaced(cause?: unknown): MediaError {
   const message = 'The original was replaced while it was read.';
-  return new MediaError('ORIGIN_ERROR', { cause: new ReplacedMeanwhile(message, { cause }) });
+  return new MediaError('ORIGIN_ERROR', { cause: new StateMismatch(message, { cause }) });
 }
 
 function isGone(error: unknown): boolean {

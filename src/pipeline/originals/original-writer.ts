@@ -1,15 +1,15 @@
 import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 
 export interface OriginalWriteOptions {
-  /** Ends the write; then nothing of the original is stored. */
+  /** Aborts the write; nothing is then stored. */
   readonly signal: AbortSignal;
-  /** Number of bytes, if known: `chunks` yield as many, or throw. */
+  /** Number of bytes, if known; `chunks` yield as many, or throw. */
   readonly sizeBytes?: number | undefined;
-  /** Content type to store with the original, if the storage has a place for one. */
+  /** Content type to store, if the storage supports it. */
   readonly contentType?: string | undefined;
-  /** Whether the key must be free; otherwise an existing original is replaced. */
+  /** Whether the key must be unused; otherwise an existing original is replaced. */
   readonly isNew?: boolean;
-  /** Tag of the only state that may be replaced. The new one keeps its content type, user metadata and permissions. */
+  /** Tag of the only state that may be replaced. The new state keeps its content type, user metadata and permissions. */
   readonly ifMatch?: string | undefined;
 }
 
@@ -18,34 +18,27 @@ export interface PartWriteOptions extends UploadPartId {
   readonly sizeBytes: number;
 }
 
-/** Storage that originals are written to: by an operator, or with a capability of the platform. */
 export interface OriginalWriter {
   /**
-   * Writes an original at its key. Readers never receive a partial original.
+   * Writes an original; readers never receive a partial one.
    *
    * @param key as read by `parseOriginKey`
-   * @param chunks of any size
-   * @returns the storage's own tag of these bytes, without quotes; empty if the storage returns none
-   * @throws MediaError `MEDIA_EXISTS` if the key is not free and must be, `PRECONDITION_FAILED` if the original is in
-   *   another state than `ifMatch`, `OVERLOADED` if another attempt may succeed; Error if the storage fails, with its
-   *   error as cause; errors of `chunks`; `signal.reason`
+   * @returns the storage's tag of these bytes, unquoted; empty without one
+   * @throws MediaError `MEDIA_EXISTS` for a used key with `isNew`, `PRECONDITION_FAILED` for another state than
+   *   `ifMatch`, `OVERLOADED` if another attempt may succeed; Error of the storage, with a cause; errors of `chunks`;
+   *   `signal.reason`
    */
   write(
     key: string,
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string>;
-  /**
-   * Whether an object exists at a key, as far as the storage reports it.
-   *
-   * @throws Error if the storage fails
-   */
+  /** Whether an object exists, according to the storage. @throws Error of the storage */
   has(key: string, signal: AbortSignal): Promise<boolean>;
-  /** Returns the memory that a write of this length occupies until it ends, in bytes. */
+  /** Returns the memory of a write of this length, in bytes. */
   memoryBytesOf(sizeBytes: number | undefined): number;
   /**
-   * Writes a part of a multipart upload, which the platform creates and completes; `undefined` if the storage has no
-   * multipart uploads.
+   * Writes a part of a multipart upload, which the platform creates and completes. Omit if unsupported.
    *
    * @returns the storage's tag of the part
    * @throws MediaError `UNKNOWN_MEDIA` if the upload does not exist; and as `write`
@@ -59,7 +52,6 @@ export interface OriginalWriter {
     | undefined;
 }
 
-/** Passes chunks on until the signal aborts. */
 export async function* untilAborted(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,

@@ -9,24 +9,22 @@ import { BackgroundHashes, isDigest, sha256Of } from './digests.ts';
 import { type LoadedOriginal, noteDigest } from './load-original.ts';
 import { OriginalFlight } from './original-flight.ts';
 
-/** State of an original whose bytes were checked; `sha256` in hexadecimal digits, if known. */
+/** State whose bytes were checked; `sha256` is hexadecimal. */
 export interface CheckedOriginal extends OriginalIdentity {
   readonly sha256?: string | undefined;
 }
 
-/** Services, with the work on originals, which itself needs the others. */
 export interface OriginalServices extends Services {
   readonly originals: Originals;
 }
 
-/** Work on originals: concurrent requests for the same original, in whatever sizes, share one read. */
+/** Work on originals; concurrent requests for one original share one read. */
 export class Originals {
   readonly #services: Services;
   readonly #flights = new SingleFlight<OriginalFlight>((flight) => flight.isJoinable);
-  /** Work in progress, including work that can no longer be joined. */
+  /** Work in progress, including work that cannot be joined any more. */
   readonly #running = new Set<OriginalFlight>();
 
-  /** Hashes originals that are too large to be read before they are sent. */
   readonly hashes: BackgroundHashes;
 
   constructor(services: Services) {
@@ -35,12 +33,12 @@ export class Originals {
     this.hashes = new BackgroundHashes(details, this.begin.bind(this), closing);
   }
 
-  /** Joins the work on an original, or begins it; `leave` must be called. */
+  /** Joins or begins the work on an original; `leave` must be called. */
   join(name: OriginalName) {
     return this.#flights.join(name.originKey, (controls) => this.begin(name, controls));
   }
 
-  /** Begins work on an original without sharing it; the work ends when the signal of its controls aborts. */
+  /** Begins unshared work on an original; it ends when `controls.signal` aborts. */
   begin(name: OriginalName, controls: FlightControls): OriginalFlight {
     const location = locateOriginal(this.#services, name);
     const flight = new OriginalFlight(this.#services, location, controls);
@@ -49,7 +47,7 @@ export class Originals {
     return flight;
   }
 
-  /** Runs work on an original that no request joins, and ends it. */
+  /** Runs unshared work on an original, and ends it. */
   async use<Result>(
     name: OriginalName,
     work: (original: OriginalFlight) => Promise<Result>,
@@ -63,22 +61,20 @@ export class Originals {
     }
   }
 
-  /** Invalidates work in progress on originals with matching keys. */
   invalidateWhere(fits: (originKey: string) => boolean): void {
     for (const flight of this.#running) if (fits(flight.originKey)) flight.invalidate();
   }
 
-  /** Invalidates work in progress, and removes originals from memory. */
   purge(fits: (originKey: string) => boolean): void {
     this.invalidateWhere(fits);
     deleteWhere(this.#services.caches.originals, fits);
   }
 
   /**
-   * Checks the bytes of a state against the blocks by SHA-256. An original of unknown digest is read completely; one that is
-   * too large for that passes, and is hashed in the background.
+   * Checks a state against the blocks by SHA-256. An original of unknown digest is read completely, unless it is too
+   * large; it then passes, and is hashed in the background.
    *
-   * @returns the state whose bytes were checked: another one if the original was replaced meanwhile
+   * @returns the checked state: another one if the original was replaced meanwhile
    * @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` if the block is hidden; of the source; or `signal.reason`
    */
   async checkBytes(
@@ -93,7 +89,7 @@ export class Originals {
     return checked;
   }
 
-  /** Finds or computes the digest of a state; returns the state whose bytes were hashed, like `checkBytes`. */
+  /** Finds or computes the digest of a state, and returns the hashed state. */
   async #findDigest(
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
@@ -116,7 +112,7 @@ export class Originals {
       }
       if (backend.isExternal) {
         const sha256 = await details.find(flight, loaded.etag, 'sha256', signal);
-        // Begins after the poster is sent: a blocked digest restarts the work, endlessly if the site changes its tags.
+        // Begins after the poster is sent: a blocked digest restarts the work, endlessly if the site's tags change.
         const hash = (): void => this.hashes.hashSoon(flight);
         if (sha256 === undefined) signal.addEventListener('abort', hash, { once: true });
         return { ...identity, sha256 };
@@ -130,7 +126,7 @@ export class Originals {
     return { etag, lastModified };
   }
 
-  /** Finds the digest of a state without reading the original. */
+  /** Finds a known digest without reading the original. */
   async #findKnownDigest(
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
@@ -142,13 +138,13 @@ export class Originals {
       noteDigest(details, flight, etag, sha256);
       return sha256;
     }
-    // For another site's video, each body is checked before it is rendered.
+    // Each body of another site's video is checked before it is rendered.
     if (flight.backend.isExternal && 'reader' in state) return undefined;
     return details.find(flight, etag, 'sha256', flight.signal);
   }
 }
 
-/** Returns the location of an original: another site, or the source that its key names. */
+/** Returns the location of an original: another site, or the source of its namespace. */
 export function locateOriginal(
   backends: Backends,
   { originKey, url }: OriginalName,

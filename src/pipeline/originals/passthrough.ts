@@ -31,33 +31,30 @@ import {
 } from './open-body.ts';
 import { locateOriginal, type OriginalServices } from './originals.ts';
 
-/** An original that is sent unmodified. */
 export interface PassthroughMedia {
   readonly validators: Validators;
-  /** `undefined` if another site does not declare it. */
   readonly sizeBytes: number | undefined;
   readonly contentType: string;
-  /** State that the digest of the bytes belongs to. */
+  /** State to which the digest belongs. */
   readonly state: string | undefined;
-  /** SHA-256 of the bytes, hexadecimal, if blocks depend on it. */
+  /** SHA-256 (hexadecimal), if blocks depend on it. */
   readonly sha256?: string | undefined;
-  /** Whether the source supports ranges. */
   readonly hasRanges: boolean;
-  /** Seconds for which clients may store the original, if another site limits that. */
+  /** Freshness that another site declares, in seconds. */
   readonly maxAgeSeconds: number | undefined;
   /**
-   * Opens the bytes `first` to `last`, both included, or to the end, with backpressure.
+   * Opens the bytes `first` to `last` inclusive, or to the end.
    *
-   * @throws MediaError as `Source.open` does; `OriginalReplaced` if the original must be opened again
+   * @throws MediaError as `Source.open`; `OriginalReplaced` if the original must be opened again
    */
   readonly stream: (first: number, last: number | undefined) => Promise<Readable>;
-  /** Releases the source without reading. */
+  /** Discards the body without reading it. */
   readonly discard: () => void;
 }
 
 /**
- * Opens an attachment or external media to be sent unmodified (contract §2, §8), without caching it. The caller must
- * `stream` or `discard` it.
+ * Opens an attachment or external media to be sent unmodified (contract §2, §8). The caller must `stream` or `discard`
+ * it.
  *
  * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; of other sites also
  *   `UNSUPPORTED_MEDIA_TYPE` and `MEDIA_TOO_LARGE`; `OriginalReplaced`
@@ -92,7 +89,7 @@ async function openUnchecked(
   const known = isRange ? records.findBeginning(originKey) : undefined;
   if (known !== undefined) return describe(services, passthrough, { beginning: known });
   return trace.stage('origin', async (details) => {
-    // Another site may respond to a range with the complete body.
+    // Another site may return the complete body for a range.
     const wantsRange = backend.isExternal ? isRange : !isComplete;
     details.originPart = wantsRange ? 'state' : 'body';
     const range = wantsRange ? rangeOfBeginning(passthrough.beginning) : undefined;
@@ -109,7 +106,7 @@ async function openUnchecked(
   });
 }
 
-/** Opens an original once its bytes are known not to be blocked, unless it is too large to be read before. */
+/** Opens an original whose bytes are not blocked, as far as they can be read before. */
 async function openChecked(
   services: OriginalServices,
   passthrough: PassthroughRequest,
@@ -135,8 +132,8 @@ async function openChecked(
 }
 
 /**
- * Opens another site's original, and checks its bytes in memory, since a second response may have other bytes. A larger
- * original is sent as it arrives, and checked by the digest that an earlier hash in the background has found.
+ * Buffers and checks another site's original, since a second response may have other bytes. A larger one is sent as it
+ * arrives, and checked by a digest from an earlier background hash.
  */
 async function openBuffered(
   services: OriginalServices,
@@ -156,23 +153,23 @@ async function openBuffered(
     (within) => bufferBeginning(backend, opened, services.originalsBudget, within),
     (late) => {
       late.rest?.destroy();
-      late.release();
+      late.free();
     },
   );
   const { bytes, rest } = buffered;
-  // The budget does not limit small bodies. The stream slots limit those that slow clients keep in memory.
+  // The budget does not limit small bodies; the stream slots limit those that slow clients keep in memory.
   const leave =
     rest === undefined &&
     (await backend.streams.acquire(signal).catch((error: unknown) => {
-      buffered.release();
+      buffered.free();
       throw error;
     }));
-  const release = (): void => {
+  const free = (): void => {
     if (leave) leave();
     rest?.destroy();
-    buffered.release();
+    buffered.free();
   };
-  signal.addEventListener('abort', release, { once: true });
+  signal.addEventListener('abort', free, { once: true });
   try {
     const described =
       rest === undefined
@@ -180,16 +177,16 @@ async function openBuffered(
         : await openLarge(services, passthrough, { ...opened, body: joinBody(bytes, rest) });
     return {
       ...described,
-      discard: release,
-      stream: async (first, last) => (await described.stream(first, last)).once('close', release),
+      discard: free,
+      stream: async (first, last) => (await described.stream(first, last)).once('close', free),
     };
   } catch (error) {
-    release();
+    free();
     throw error;
   }
 }
 
-/** Opens another site's original that is too large to be read before it is sent. */
+/** Opens another site's original that is too large to be buffered. */
 async function openLarge(
   services: OriginalServices,
   passthrough: PassthroughRequest,

@@ -7,11 +7,10 @@ import type { Clock, Opened, OriginalIdentity, SourceValidators } from '../ports
 import { localUrlOf, SiteFailure } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
 
-/** First bytes of an original that is sent in ranges, and its type and state. */
+/** First bytes of an original that is sent in ranges, with its type and state. */
 export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModified'> {
   readonly prefix: Uint8Array;
   readonly contentType: string;
-  /** Whether the source supports ranges. */
   readonly hasRanges: boolean;
   readonly freshForMs: number | undefined;
 }
@@ -22,28 +21,25 @@ interface SourceFailure {
   readonly localUrl: string | undefined;
 }
 
-/** Facts of one state of an original that are expensive to find. */
+/** Details of one state that are expensive to find. */
 export interface OriginalDetails {
   readonly etag: string;
-  /** Size of an original that is a video, in bytes. */
+  /** Size in bytes, for videos only. */
   readonly videoBytes?: number;
   readonly av?: AvMetadata;
   readonly metadata?: CachedMetadata;
-  /** SHA-256 of the bytes, hexadecimal. */
+  /** SHA-256 (hexadecimal). */
   readonly sha256?: string;
-  /** Outcome of the removal of metadata from the upload. */
   readonly removal?: MetadataOutcome;
 }
 
 interface OriginalRecord {
-  /** `undefined` if the original is missing, or if the source has never responded. */
+  /** `undefined` if the original is missing, or the source has never responded. */
   readonly identity?: OriginalIdentity | undefined;
-  /** Time of the last response of the source. */
   readonly checkedAtMs: number;
-  /** Validity of that response, if the source declares it. */
+  /** Freshness that this response declares. */
   readonly freshForMs?: number | undefined;
   readonly validators?: SourceValidators | undefined;
-  /** Failure of the source since that response. */
   readonly failure?: SourceFailure | undefined;
   readonly beginning?: { readonly known: Beginning; readonly untilMs: number } | undefined;
   readonly details?: OriginalDetails;
@@ -51,25 +47,24 @@ interface OriginalRecord {
 
 const UNKNOWN: OriginalRecord = { checkedAtMs: Number.NEGATIVE_INFINITY };
 
-/**
- * Age up to which a result may be served that a failing source cannot confirm, in milliseconds (RFC 5861 §4,
- * `stale-if-error`), counted from the end of its freshness.
- */
+/** Age up to which a result may be served while its source fails, in milliseconds after its freshness (RFC 5861 §4). */
 const STALE_IF_ERROR_MS = 24 * 60 * 60_000;
 
-/** Bounds of the records, in bytes: some 100 000 originals, fewer with beginnings. */
+/** Maximum size of all records, in bytes: about 100 000 originals, fewer with beginnings. */
 const MAX_BYTES = 48 * 1024 * 1024;
 const RECORD_BYTES = 480;
 const DETAILS_BYTES = 1_024;
 
-/** Validity of responses of a source, in milliseconds. */
 interface Validity {
   readonly freshForMs: number;
-  /** Validity of a response that the original is missing. */
+  /** Validity of a 404. */
   readonly goneForMs: number;
 }
 
-/** Records of originals: responses and failures of the source, and facts. All renderings of an original share its record. */
+/**
+ * Records of originals: responses and failures of the source, and details. All renderings of an original share its
+ * record.
+ */
 export class OriginalRecords {
   readonly #validity: Validity;
   readonly #clock: Clock;
@@ -86,33 +81,33 @@ export class OriginalRecords {
     this.#clock = clock;
   }
 
-  /** Returns the identity of an original if the source confirmed it recently enough. */
+  /** Returns the identity of an original that was confirmed recently enough. */
   findFresh(originKey: string): OriginalIdentity | undefined {
     const { identity, checkedAtMs, freshForMs = this.#validity.freshForMs } = this.#get(originKey);
     return this.#isWithin(freshForMs, checkedAtMs) ? identity : undefined;
   }
 
-  /** Returns the last known state, while it may be served despite failures of the source. */
+  /** Returns the last known state, while it may be served despite failures. */
   findLast(originKey: string): Pick<OriginalRecord, 'identity' | 'validators'> {
     const { identity, validators, checkedAtMs, freshForMs = 0 } = this.#get(originKey);
     const isUsable = this.#isWithin(freshForMs + STALE_IF_ERROR_MS, checkedAtMs);
     return isUsable && identity !== undefined ? { identity, validators } : {};
   }
 
-  /** Returns the remaining freshness that the source declared, in milliseconds. */
+  /** Returns the remaining declared freshness, in milliseconds. */
   findFreshForMs(originKey: string): number | undefined {
     const { checkedAtMs, freshForMs } = this.#get(originKey);
     if (this.findFresh(originKey) === undefined || freshForMs === undefined) return undefined;
     return freshForMs - (this.#clock.nowMs() - checkedAtMs);
   }
 
-  /** Whether the source has reported lately that the original is missing. */
+  /** Whether the source returned a 404 lately. */
   isMissing(originKey: string): boolean {
     const { identity, checkedAtMs } = this.#get(originKey);
     return identity === undefined && this.#isWithin(this.#validity.goneForMs, checkedAtMs);
   }
 
-  /** Returns a failure of the source for an original within the last `periodMs`. */
+  /** Returns a failure within the last `periodMs`. */
   findFailure(
     originKey: string,
     periodMs: number,
@@ -120,7 +115,7 @@ export class OriginalRecords {
   ): MediaError | undefined {
     const { failure } = this.#get(originKey);
     if (failure === undefined || !this.#isWithin(periodMs, failure.atMs)) return undefined;
-    const message = 'The source failed for the same original lately.';
+    const message = 'The source failed for this original lately.';
     const cause = isExternal
       ? new SiteFailure(message, { reason: 'remembered', localUrl: failure.localUrl })
       : new Error(message);
@@ -135,7 +130,7 @@ export class OriginalRecords {
     this.#recordResponse(originKey, { identity, freshForMs, validators });
   }
 
-  /** Notes the error of a read, if the original is missing or the source failed. */
+  /** Notes an error if the original is missing or the source failed. */
   noteError(originKey: string, error: unknown): void {
     if (!(error instanceof MediaError)) return;
     if (error.code === 'UNKNOWN_MEDIA') this.#recordResponse(originKey, { identity: undefined });
@@ -145,7 +140,6 @@ export class OriginalRecords {
     this.#update(originKey, { failure });
   }
 
-  /** Returns the beginning of an original, while it is fresh. */
   findBeginning(originKey: string): Beginning | undefined {
     const { beginning } = this.#get(originKey);
     if (beginning === undefined || !this.#isBefore(beginning.untilMs)) return undefined;
@@ -172,7 +166,7 @@ export class OriginalRecords {
     return this.findDetails(originKey, etag)?.sha256;
   }
 
-  /** Returns the states with one of these digests, by the keys of their originals. */
+  /** Returns the states with one of these digests, by origin key. */
   findByDigest(digests: ReadonlySet<string>) {
     const found = new Map<string, { readonly etag: string; readonly sha256: string }>();
     if (digests.size === 0) return found;
@@ -197,22 +191,14 @@ export class OriginalRecords {
     this.#update(originKey, { details });
   }
 
-  /**
-   * Forgets an original that was uploaded or replaced.
-   *
-   * @returns whether the original was known, so that there may be results of it
-   */
+  /** Forgets an original that was uploaded or replaced; returns whether it was known, and may have results. */
   forget(originKey: string): boolean {
     const wasKnown = this.#get(originKey).identity !== undefined;
     this.#records.delete(originKey);
     return wasKnown;
   }
 
-  /**
-   * Forgets the originals with matching keys.
-   *
-   * @param keepsDigests keeps the digests, by which the originals may be blocked
-   */
+  /** Forgets matching originals. @param keepsDigests keeps the digests, by which they may be blocked */
   purge(matchesOriginal: (originKey: string) => boolean, keepsDigests: boolean): void {
     const kept = new Map<string, OriginalDetails>();
     if (keepsDigests) {
@@ -224,7 +210,7 @@ export class OriginalRecords {
     for (const [key, details] of kept) this.#update(key, { details });
   }
 
-  /** Records a response of the source, which ends a failure. */
+  /** Records a response, which ends a failure. */
   #recordResponse(originKey: string, response: Omit<OriginalRecord, 'checkedAtMs'>): void {
     this.#update(originKey, { failure: undefined, ...response, checkedAtMs: this.#clock.nowMs() });
   }

@@ -3,23 +3,21 @@ import type { Tools } from '../meter.ts';
 import { type Lane, lanes, type Renderer, type RenderSlot } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
 
-/** Bounds of the lanes (contract §6). */
+/** Limits of the lanes (contract §6). */
 export interface AdmissionLimits {
-  /** Maximum number of waiting renders for each core, in each lane. */
+  /** Maximum number of waiting renders per core and lane. */
   readonly maxWaitingPerCore: number;
-  /** Cores that the workers share; the light lane has one slot more. */
+  /** Cores of all workers; the light lane has one slot more. */
   readonly cores: number;
   readonly maxWaitMs: number;
 }
 
-/** A slot that a render occupies. */
 export interface AdmittedSlot {
   readonly slot: RenderSlot;
   /**
-   * Frees the slot; to be called once.
+   * Frees the slot, and returns the milliseconds in it. Call once.
    *
-   * @param isMeasured whether the time shows how long such renders take, which that of a stopped one does not
-   * @returns the time in the slot, in milliseconds
+   * @param isMeasured whether the time is typical; that of a stopped render is not
    */
   readonly free: (isMeasured: boolean) => number;
 }
@@ -34,39 +32,38 @@ interface Queue {
   readonly slots: Semaphore;
   readonly slotCount: number;
   readonly entries: Set<Entry>;
-  /** Average ratio of the time in a slot to the estimated cost. */
+  /** Average ratio of the time in a slot to the estimate. */
   slowdown: number;
 }
 
 /**
- * Fraction of the maximum wait up to which a render is admitted, by the estimate of its wait: estimates err, and a refusal
+ * Fraction of the maximum wait up to which a render is admitted by its estimated wait: estimates err, and a rejection
  * must be immediate. Documented for `QUEUE_TIMEOUT_MS`.
  */
 const MAX_ESTIMATED_FRACTION = 1 / 2;
 
-/** Fraction of the heavy slots for costly renders: those that take longer than the longest admitted wait. */
+/** Fraction of the heavy slots for costly renders, which take longer than the longest admitted wait. */
 const MAX_COSTLY_FRACTION = 1 / 2;
 
-/** Weight of one render in the average, as in TCP's smoothed round trip (RFC 6298). */
+/** Weight of one render in the average (as in RFC 6298). */
 const LEARNING_RATE = 1 / 8;
 
 /** Ratio to its estimate above which a render is an outlier: an expensive original, not a slow machine. */
 const MAX_SLOWDOWN = 8;
 
-/** Expected remaining time of an overdue render, as a fraction of the time so far. */
+/** Estimated remaining time of an overdue render, as a fraction of its elapsed time. */
 const OVERDUE_FRACTION = 1 / 2;
 
-/** Maximum `Retry-After`, in seconds: no estimate reaches further. */
+/** Maximum `Retry-After`, in seconds; estimates reach no further. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /**
- * CPU slots in two lanes, with a queue for each. Each lane has a slot for every core, and the system shares the cores
- * by niceness: light renders first, heavy ones with what is left. So a crowd of animations delays no avatar, and no core
- * is reserved for one kind of render. Costly renders, of ten seconds, may occupy only half of the heavy slots: they wait
- * in a queue of their own first.
+ * CPU slots in two lanes, each with a queue. Each lane has a slot per core, and the system divides the cores by
+ * niceness: light renders first. So animations never delay avatars, and no core is reserved. Costly renders, of about
+ * ten seconds, may occupy only half of the heavy slots, and have a queue of their own.
  *
- * A render that could not begin in time is rejected at once. Its wait is estimated from the costs ahead, and from the time
- * that renders of the lane take under the machine's present load.
+ * A render that could not begin in time is rejected immediately. Its wait is estimated from the costs ahead of it and
+ * the present slowdown of the lane.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
@@ -102,8 +99,8 @@ export class Admission {
   /**
    * Waits for a slot. Without heavy slots, all renders share the light ones.
    *
-   * @param costMs estimated cost, in milliseconds of one core
-   * @throws MediaError `OVERLOADED` if the queue is full, or if the wait is, or would be, too long; or `signal.reason`
+   * @param costMs estimated milliseconds of one core
+   * @throws MediaError `OVERLOADED` if the queue is full, or the wait is, or would be, too long; or `signal.reason`
    */
   async acquire(kind: Lane, costMs: number, signal: AbortSignal): Promise<AdmittedSlot> {
     const { clock, meter } = this.#tools;
@@ -139,14 +136,13 @@ export class Admission {
     return this.#lanes[lane].slots.inUse;
   }
 
-  /** Lanes in which another render would be rejected. */
   get overloaded(): readonly Lane[] {
     return lanes.filter(
       (lane) => this.#renderer.slots[lane].length > 0 && this.#wouldReject(this.#lanes[lane]),
     );
   }
 
-  /** Acquires a free slot of a lane, preferably a ready one. */
+  /** Acquires a free slot, preferably a ready one. */
   #acquireSlot(lane: Lane): RenderSlot {
     const free = this.#renderer.slots[lane].filter((slot) => !this.#occupied.has(slot));
     const slot = free.find(({ isReady }) => isReady) ?? free[0];
@@ -155,7 +151,7 @@ export class Admission {
     return slot;
   }
 
-  /** Returns the queues that a render passes, one after the other. */
+  /** Returns the queues of a render, one after the other. */
   #queuesFor(lane: Lane, costMs: number): readonly Queue[] {
     const isCostly = lane === 'heavy' && costMs > this.#maxEstimatedMs;
     return isCostly ? [this.#costly, this.#lanes.heavy] : [this.#lanes[lane]];
@@ -206,7 +202,7 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  /** Returns the estimated time until a slot is free for another render, in milliseconds. */
+  /** Returns the estimated time until another render has a slot, in milliseconds. */
   #estimateWaitMs({ slots, slotCount, entries, slowdown }: Queue): number {
     if (!slots.isExhausted) return 0;
     const nowMs = this.#tools.clock.nowMs();

@@ -12,27 +12,26 @@ import { orientedSize, targetSize } from './target-size.ts';
 
 const SRGB_GAMMA = 2.2;
 
-/** Difference to 1 up to which exponents count as 1 (as in libpng, `PNG_GAMMA_THRESHOLD`). */
+/** Difference to 1 up to which exponents count as 1 (`PNG_GAMMA_THRESHOLD` of libpng). */
 const GAMMA_TOLERANCE = 0.05;
 
-/** Expected time above which a render is refused, in multiples of the deadline (contract §5). */
+/** Estimated time above which a render is rejected, in multiples of the deadline (contract §5). */
 const MAX_EXPECTED_DEADLINES = 2;
 
-/** Bounds of what is rendered (contract §6). */
+/** Limits of renders (contract §6). */
 export interface RenderLimits {
-  /** Maximum pixels of a still, and of one frame of an animation. */
   readonly maxInputPixels: number;
-  /** Maximum pixels of an animation, summed over its frames. */
+  /** Maximum pixels, summed over the frames. */
   readonly maxAnimationPixels: number;
-  /** Maximum pixels of a JPEG, multiplied by the number of its scans. */
+  /** Maximum pixels of a JPEG, multiplied by its scans. */
   readonly maxScanPixels: number;
-  /** Maximum edge: decoders and filters of libvips work up to a million pixels (vips_reduceh, `hshrink`). */
+  /** Maximum edge; decoders and filters of libvips support a million pixels (vips_reduceh, `hshrink`). */
   readonly maxEdgePx: number;
-  /** Maximum frames of an original, decoded or not. */
+  /** Maximum frames, decoded or not. */
   readonly maxFrames: number;
   readonly timeoutMs: number;
   readonly maxResultBytes: number;
-  /** Effort of the encoder of WebP: 0 to 6. */
+  /** Effort of the WebP encoder, 0 to 6. */
   readonly webpEffort: number;
 }
 
@@ -53,7 +52,7 @@ export interface RenderPlan {
   readonly kind: 'render';
   readonly job: RenderJob;
   readonly cost: RenderCost;
-  /** Whether only the quality changes: then the original replaces a result that is not smaller. */
+  /** Whether only the quality changes; the original then replaces a result that is not smaller. */
   readonly isOnlyQuality: boolean;
 }
 
@@ -62,7 +61,6 @@ export function planMedia(header: ImageHeader, request: MediaRequest, limits: Re
   if (header.frames > limits.maxFrames) {
     return tooLarge(`${header.frames} frames, at most ${limits.maxFrames}`);
   }
-  // Requests for formats that cannot animate are not animated.
   if (request.isAnimated && header.animationError !== undefined) {
     return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: header.animationError };
   }
@@ -72,7 +70,7 @@ export function planMedia(header: ImageHeader, request: MediaRequest, limits: Re
   const animation = outputFormats[format].canAnimate ? wanted : undefined;
   const original = orientedSize(header);
   const { size, resize } = targetSize(original, request, format);
-  // The original already shows the requested picture, except for its quality.
+  // The result would differ only in quality.
   const isSamePicture =
     header.format === format && header.animation === animation && resize === 'none';
   const couldBeUnmodified = isSamePicture && header.isClean;
@@ -81,7 +79,7 @@ export function planMedia(header: ImageHeader, request: MediaRequest, limits: Re
   const keepsQuality = isLossless(format, quality);
   const isUnmodified = couldBeUnmodified && keepsQuality;
 
-  // The client decodes an unmodified animation frame by frame.
+  // The client decodes all frames of an unmodified animation.
   const framesDecoded = isUnmodified ? header.frames : (animation?.delaysMs.length ?? 1);
   const framePixels = header.codedPixels ?? header.widthPx * header.heightPx;
   const pixels = framePixels * framesDecoded;
@@ -135,9 +133,9 @@ export function planPoster(
   const { video, posterError } = metadata;
   const { format, highFor } = request;
   const quality = highFor === undefined ? request.quality : 'high';
-  if (format === undefined) return unsupported('A video without a format has no poster.');
+  if (format === undefined) return unsupported('A poster needs a format.');
   if (posterError !== undefined) return { kind: 'refuse', ...posterError };
-  if (video?.codec === undefined) return unsupported('The video has no track that is decoded.');
+  if (video?.codec === undefined) return unsupported('The video has no supported track.');
   const { codec, codedSize, size: square, orientation } = video;
   const maxPixels = Math.min(MAX_FRAME_PIXELS, limits.maxInputPixels);
   const maxEdgePx = Math.min(MAX_FRAME_EDGE_PX, limits.maxEdgePx);
@@ -185,7 +183,7 @@ function planRender(
     return tooLarge(`at least ${Math.round(cost.minMs)} ms of work, at most ${timeoutMs}`);
   }
   if (cost.typicalMs > timeoutMs * MAX_EXPECTED_DEADLINES) {
-    const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${timeoutMs}`;
+    const reason = `about ${Math.round(cost.typicalMs)} ms of work estimated, at most ${timeoutMs}`;
     return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
   }
   return { kind: 'render', job, cost, isOnlyQuality };
@@ -195,7 +193,7 @@ function tooLarge(reason: string): Plan {
   return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
 }
 
-/** Returns the transfer function that a PNG declares (`gAMA`), which browsers apply. An exponent close to 1 / 2.2 is sRGB. */
+/** Returns the transfer function that a PNG declares (`gAMA`), unless it is that of sRGB. */
 function ownGamma({ gamma }: ImageHeader): number | undefined {
   if (gamma === undefined) return undefined;
   return Math.abs(gamma * SRGB_GAMMA - 1) < GAMMA_TOLERANCE ? undefined : gamma;

@@ -3,49 +3,46 @@ import { type ErrorCode, isFaultOfOriginal, MediaError } from '../../contract/er
 import { deleteWhere } from '../memory-cache.ts';
 import { type Clock, WorkerLost } from '../ports.ts';
 
-/** Crashes after which all renders of an original are refused; running renders may add to them. */
+/** Crashes after which all renders of an original are rejected; running renders may add more. */
 const MAX_CRASHES = 3;
 
-/** Period after the last crash, and after a render that passed the deadline, in milliseconds (contract §5). */
+/** Period after the last crash, or a render that exceeded the deadline, in milliseconds (contract §5). */
 const QUARANTINE_MS = 10 * 60_000;
 
-/** Maximum period for which a request is refused before its original is read again, in milliseconds. */
+/** Maximum period in which a request is rejected without reading its original again, in milliseconds. */
 const TIMEOUT_FOR_MS = 60_000;
 
-/** Period for which a 415 or 422 is remembered, in milliseconds: the work would be repeated, whatever HTTP caches store. */
+/** Period for which a 415 or 422 is remembered, in milliseconds, regardless of HTTP caches. */
 const REFUSED_FOR_MS = 5 * 60_000;
 
-/** Maximum number of remembered refusals, some 300 bytes each, and of originals with faults. */
+/** Maximum number of refusals (about 300 bytes each), and of quarantined originals. */
 const MAX_REFUSALS = 10_000;
 
-/** Refusal of a request, as the client sees it. Not the error: with its stack and cause, it takes some kilobytes. */
+/** Refusal of a request. An error with its stack and cause would take kilobytes. */
 interface Refusal {
   readonly code: ErrorCode;
   readonly message: string;
   readonly untilMs: number;
 }
 
-/** Faults of an original that renders have found. */
+/** Failures of renders of one original. */
 interface Faults {
-  /** Crashes of workers that rendered the original. */
   readonly quarantine?: { readonly crashes: number; readonly untilMs: number };
-  /** Cheapest render that passed the deadline. Costlier ones are refused, too. */
+  /** Cheapest render that exceeded the deadline; costlier ones are rejected, too. */
   readonly timeout?: { readonly costMs: number; readonly untilMs: number };
 }
 
-/** Refusals of requests, and faults of originals, that another attempt would only repeat. */
+/** Failures that another attempt would only repeat: refusals of requests, and quarantines of originals. */
 export class Refusals {
   readonly #clock: Clock;
-  /** By result key. */
   readonly #refusals = new LRUCache<string, Refusal>({ max: MAX_REFUSALS });
-  /** By origin key. */
   readonly #faults = new LRUCache<string, Faults>({ max: MAX_REFUSALS });
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** @throws MediaError with which this request was refused lately */
+  /** @throws MediaError with which this request was rejected lately */
   throwIfRefused(resultKey: string): void {
     const refusal = this.#refusals.get(resultKey);
     if (refusal === undefined || !this.#isBefore(refusal.untilMs)) return;
@@ -53,11 +50,7 @@ export class Refusals {
     throw new MediaError(refusal.code, { cause, message: refusal.message });
   }
 
-  /**
-   * Remembers a fault of the original, and counts crashes.
-   *
-   * @param resultKey of the request; omit for work that no request repeats by a key
-   */
+  /** Remembers a failure that the original caused, and counts crashes. Omit `resultKey` for work without a key. */
   noteRefusal(resultKey: string | undefined, originKey: string, error: unknown): void {
     if (!isFaultOfOriginal(error)) return;
     const nowMs = this.#clock.nowMs();
@@ -70,13 +63,13 @@ export class Refusals {
       ? // No longer than the deadline is remembered.
         Math.min(nowMs + TIMEOUT_FOR_MS, this.#findTimeout(originKey)?.untilMs ?? Infinity)
       : nowMs + REFUSED_FOR_MS;
-    // A refusal that ends within this millisecond is not worth an entry.
+    // A refusal that ends within this millisecond needs no entry.
     if (resultKey === undefined || untilMs - nowMs <= 1) return;
     const { code, message } = error;
     this.#refusals.set(resultKey, { code, message, untilMs });
   }
 
-  /** Remembers that a render passed the deadline, if none that costs less did. */
+  /** Remembers an exceeded deadline, unless a cheaper render exceeded it before. */
   noteTimeout(originKey: string, costMs: number): void {
     const last = this.#findTimeout(originKey);
     if (last !== undefined && last.costMs <= costMs) return;
@@ -85,30 +78,28 @@ export class Refusals {
   }
 
   /**
-   * Checks that neither crashes nor a deadline forbid a render (contract §5).
+   * Checks a render against earlier crashes and deadlines (contract §5).
    *
-   * @param costMs estimated cost of the render
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original crashed too many workers lately, `TRANSFORM_TIMEOUT` if
-   *   this render, or one that costs no more, passed the deadline lately
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original crashed too many workers lately, `TRANSFORM_TIMEOUT` if a
+   *   render at this cost or less exceeded the deadline lately
    */
   throwIfQuarantined(originKey: string, costMs: number): void {
     const timeout = this.#findTimeout(originKey);
     if (timeout !== undefined && timeout.costMs <= costMs) {
-      const cause = new Error('A render that costs no more has passed the deadline lately.');
+      const cause = new Error('A render at this cost or less exceeded the deadline lately.');
       throw new MediaError('TRANSFORM_TIMEOUT', { cause });
     }
     const crashes = this.#crashesOf(originKey);
     if (crashes < MAX_CRASHES) return;
-    const cause = new Error(`The original has crashed ${crashes} workers.`);
+    const cause = new Error(`The original crashed ${crashes} workers.`);
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
   }
 
-  /** Forgets the faults of an original that was replaced. */
   forget(originKey: string): void {
     this.#faults.delete(originKey);
   }
 
-  /** Forgets the faults of originals, and the refusals of requests, with matching keys. */
+  /** Forgets matching quarantines and refusals. */
   purge(
     matchesOriginal: (originKey: string) => boolean,
     matchesKey: (key: string) => boolean,

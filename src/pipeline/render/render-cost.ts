@@ -10,43 +10,42 @@ import type { Lane, RenderJob } from '../ports.ts';
 
 /** Estimated cost of a render, in milliseconds of one core. */
 export interface RenderCost {
-  /** Cost of a photograph; admission plans slots by it. */
+  /** Cost for a photograph; admission uses it. */
   readonly typicalMs: number;
-  /** Cost of one flat colour. No content costs less: a job for which even this exceeds the deadline cannot succeed. */
+  /** Cost for a single colour, the minimum: if it exceeds the deadline, the job cannot succeed. */
   readonly minMs: number;
 }
 
-/** Nanoseconds per pixel of the original, measured like the weights of the formats. */
+/** Nanoseconds per original pixel, measured like the weights of formats. */
 const resizeWeight: Weight = [3, 0.1];
 
 /**
- * Nanoseconds per pixel of each scan of a JPEG after the first, also if the decoder skips pixels: measured with a
- * photograph in ten scans, and with scans of one grey.
+ * Nanoseconds per pixel of each JPEG scan after the first, also if the decoder skips pixels; measured with ten scans of
+ * a photograph, and of one grey.
  */
 const scanWeight: Weight = [1.2, 0.1];
 
-/** Nanoseconds per row of the original and of the result, measured with pictures of one column. */
+/** Nanoseconds per row of original and result, measured with pictures of one column. */
 const rowWeight: Weight = [500, 100];
 
-/** Nanoseconds per pixel of a file that is rewritten without decoding. */
+/** Nanoseconds per pixel of a file rewritten without decoding. */
 const rewriteWeight: Weight = [3, 0.1];
 
-/** Constant cost of message, decoder and encoder, in milliseconds. */
 const baseMs: Weight = [2, 1];
 
-/** Cost of each frame of an animation, in milliseconds: scaled by itself, or together with others. */
+/** Milliseconds per frame of an animation, scaled alone or together with others. */
 const frameMs: { readonly [kind in 'alone' | 'together']: Weight } = {
   alone: [1, 0.2],
   together: [0, 0.05],
 };
 
 /**
- * Maximum cost of a light render, in milliseconds. A still may cost as much as ten avatars. An animation, which is
- * seldom requested alone, may cost as much as one.
+ * Maximum cost of a light render, in milliseconds: ten avatars for a still, one for an animation, since animations are
+ * seldom requested alone.
  */
 const MAX_LIGHT_MS = { still: 100, animation: 25 };
 
-/** Estimates the cost of a job from the header of the original: pixels × frames × format. */
+/** Estimates the cost of a job: pixels × frames × format. */
 export function estimateCost(
   { format, widthPx, heightPx, codedPixels = widthPx * heightPx, scans = 1 }: ImageHeader,
   job: RenderJob,
@@ -73,7 +72,7 @@ export function estimateCost(
   return { typicalMs: costMs(0), minMs: costMs(1) };
 }
 
-/** Returns the weight of encoding: lossless animations, and large lossless stills, take less effort. */
+/** Returns the weight of encoding; lossless animations and large lossless stills use less effort. */
 function encodeWeightOf({ format, quality, size, animation }: RenderJob): Weight {
   const { encodeWeights, losslessAnimationWeight } = outputFormats[format];
   if (quality !== 'lossless') return encodeWeights[quality];
@@ -83,7 +82,7 @@ function encodeWeightOf({ format, quality, size, animation }: RenderJob): Weight
 }
 
 /**
- * Nanoseconds per pixel of a key frame, measured with ffmpeg 5.1 on one photograph in 1080p and 2160p. Noise at a high
+ * Nanoseconds per pixel of a key frame, measured with ffmpeg 5.1 on a photograph in 1080p and 2160p. Noise at a high
  * bitrate takes up to twice as long.
  */
 const keyFrameNs: Readonly<Record<VideoCodec, number>> = {
@@ -94,12 +93,14 @@ const keyFrameNs: Readonly<Record<VideoCodec, number>> = {
   av1: 45,
 };
 
-/** Conversion of the planes to RGB, in nanoseconds per pixel. */
+/** Conversion of planes to RGB, in nanoseconds per pixel. */
 const PLANES_NS = 35;
 
 const DECODER_MS = 110;
 
-/** Estimates the cost of a poster: mostly of one key frame. No minimum, since a late poster is a 504 (contract §12). */
+/**
+ * Estimates the cost of a poster, mostly one key frame. Without a minimum, since a late poster is a 504 (contract §12).
+ */
 export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: RenderJob): RenderCost {
   const pixels = codedSize.widthPx * codedSize.heightPx;
   const encodedPixels = job.size.widthPx * job.size.heightPx;
@@ -109,27 +110,26 @@ export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: Rend
   return { typicalMs, minMs: 0 };
 }
 
-/** Whether a decoder that can reduce by powers of two skips most pixels; the filter does the last reduction by two. */
+/** Whether a decoder that downscales by powers of two skips most pixels; the filter does the last factor of two. */
 function isReducedOnLoad({ originalSize, size, shrinksOnLoad }: RenderJob): boolean {
   const edges = ({ widthPx, heightPx }: Size): [number, number] =>
     widthPx < heightPx ? [widthPx, heightPx] : [heightPx, widthPx];
-  // In both orientations.
   const [shorter, longer] = edges(originalSize);
   const [toShorter, toLonger] = edges(size);
   const factor = Math.min(shorter / toShorter, longer / toLonger);
   return factor >= (shrinksOnLoad ? 2 : 4);
 }
 
-/** Returns the lane of a render. Heavy renders have a lower priority, so that animations do not delay avatars. */
+/** Returns the lane of a render; heavy renders have a lower priority. */
 export function laneOf({ typicalMs }: RenderCost, { animation }: RenderJob): Lane {
   const maxMs = animation === undefined ? MAX_LIGHT_MS.still : MAX_LIGHT_MS.animation;
   return typicalMs > maxMs ? 'heavy' : 'light';
 }
 
-/** Maximum pixels of frames that are scaled together: for larger ones, copying costs as much as it saves. */
+/** Maximum frame size for scaling frames together; for larger frames, copying costs as much as it saves. */
 const MAX_TOGETHER_PIXELS = 320 * 320;
 
-/** Whether the frames of an animation are scaled together, not one by one. */
+/** Whether frames of an animation are scaled together. */
 export function scalesTogether({ resize, orientation, originalSize }: RenderJob): boolean {
   const { widthPx, heightPx } = originalSize;
   return resize === 'scale' && orientation === 1 && widthPx * heightPx <= MAX_TOGETHER_PIXELS;

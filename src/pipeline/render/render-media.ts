@@ -17,25 +17,19 @@ import { canDecodeVideo, inspectInSlot, renderInSlot, type SharedWork } from './
 
 export interface RenderTask extends SharedWork {
   readonly request: MediaRequest;
-  /** `resultKey` of the canonical request. */
   readonly key: string;
 }
 
-/** Result of a render task. */
 export interface Rendered {
-  /** Without a result, the original is sent unmodified: a video of which nothing else was requested. */
+  /** Omitted for a video that is sent unmodified. */
   readonly result?: MediaResult;
-  /** Whether the result existed before: in memory or in the store. */
+  /** Whether the result was in memory or in the store. */
   readonly isStored?: boolean;
-  /** Whether the result is in memory now. */
+  /** Whether the result is now in memory. */
   readonly isCached?: boolean | undefined;
 }
 
-/**
- * Renders one result, once for all requests that wait for it. The comment at each stage lists its errors.
- *
- * @param rateLimitKey returns the client to charge
- */
+/** Renders one result for all requests that wait for it. The comment at each stage lists its errors. */
 export async function renderMedia(
   services: OriginalServices,
   task: RenderTask,
@@ -49,7 +43,7 @@ export async function renderMedia(
   if (identified.failure !== undefined) throw identified.failure; // ORIGIN_ERROR, ORIGIN_TIMEOUT
   try {
     const loaded = await loadOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
-    // The read may have found other bytes than those that were identified.
+    // The read may have found other bytes than were identified.
     await originals.checkBytes(original, loaded, signal); // UNAVAILABLE, UNKNOWN_MEDIA
     if ('reader' in loaded && isSentUnmodified(request)) return {};
     if ('reader' in loaded) requireFormat(request); // UNSUPPORTED_MEDIA_TYPE
@@ -70,7 +64,7 @@ export async function renderMedia(
       );
     }
     const output = rendered ?? unmodified;
-    if (output === undefined) throw new Error('A poster has not been rendered.');
+    if (output === undefined) throw new Error('The poster was not rendered.');
     if (output === unmodified) original.keepBytes();
     // The first block by SHA-256 may have been posted during the render.
     await originals.checkBytes(original, loaded, signal);
@@ -82,11 +76,7 @@ export async function renderMedia(
   }
 }
 
-/**
- * Finds a result of this state of the original in memory, or in the store, from which it returns to memory.
- *
- * @throws `task.signal.reason`
- */
+/** Finds a result of this state in memory, or moves it there from the store. @throws `task.signal.reason` */
 async function findResult(
   { caches, store, release }: Services,
   task: RenderTask,
@@ -110,8 +100,8 @@ async function findResult(
 }
 
 /**
- * Keeps a result in memory, and a rendering in the store, unless the original was purged since. Unmodified originals are not
- * stored: reading them from the origin costs the same.
+ * Caches a result in memory, and a rendering in the store, unless the original was purged since. Unmodified
+ * originals are not stored, since reading them from the origin costs the same.
  */
 function cacheResult(
   { caches, store, release }: Services,
@@ -151,7 +141,7 @@ interface Planned {
   readonly plan: Plan;
   /** Time in a slot in which the metadata was read. */
   readonly spentMs?: number;
-  /** The image itself, if nothing would change, or if a render would gain nothing. */
+  /** The image itself, if nothing would change, or a render would gain nothing. */
   readonly unmodified?: StoredResult;
 }
 
@@ -163,10 +153,10 @@ async function planVideo(
 ): Promise<Planned> {
   const { resource, format } = request;
   if (resourceRows[resource].query !== 'external' || format === undefined) {
-    return { plan: unsupported('Assets have no posters, and other media only in a format.') };
+    return { plan: unsupported('Assets have no posters; other media need a format for one.') };
   }
   if (!(await canDecodeVideo(services))) {
-    return { plan: unsupported('There is no decoder of videos here.') };
+    return { plan: unsupported('No video decoder is available.') };
   }
   const { metadata, spentMs } = await trace.stage('facts', async (details) => {
     const inspecting = original.inspect(etag, (work) =>
@@ -181,13 +171,13 @@ async function planVideo(
   return { plan: planPoster(metadata, request, services.renderLimits), spentMs };
 }
 
-/** Whether the response to a request for a video is the unmodified video (contract §12). */
+/** Whether a request for a video returns the unmodified video (contract §12). */
 export function isSentUnmodified({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
   const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
   return !isPicture && quality !== 'low';
 }
 
-/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for a video without a format, which a poster needs (contract §12) */
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` without a format, which a poster needs (contract §12) */
 function requireFormat({ format }: MediaRequest): void {
   if (format !== undefined) return;
   const message = 'The original is a video: add format to the URL to get its poster.';
@@ -206,7 +196,7 @@ async function planImage(
   return { plan, unmodified };
 }
 
-/** Loads an original. The time counts for the stage `origin` only if the source is contacted. */
+/** Loads an original; a stage `origin` is timed only if the source is contacted. */
 function loadOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOriginal> {
   if (original.isInMemory) return unlessAborted(original.borrow(), signal);
   return trace.stage('origin', async (details) => {

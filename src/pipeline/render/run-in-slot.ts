@@ -17,17 +17,15 @@ import type { FlightControls } from '../single-flight.ts';
 import type { RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
 
-/** Estimated cost of reading the metadata of a video, in milliseconds: the largest index of contract §12 takes some 500. */
+/** Estimated cost of reading the metadata of a video, in milliseconds: the largest index of contract §12 takes about 500. */
 const INSPECTION_MS = 20;
 
-/** Work on an original that its requests share. */
 export interface SharedWork extends FlightControls {
   readonly original: OriginalFlight;
-  /** Trace of the request that began the work. */
+  /** Trace of the first request. */
   readonly trace: RequestTrace;
 }
 
-/** An original in memory, which may have a reservation. */
 export type BufferedOriginal = { readonly bytes: Uint8Array } & Partial<
   Pick<Reservation, 'countAgainst'>
 >;
@@ -35,13 +33,13 @@ export type BufferedOriginal = { readonly bytes: Uint8Array } & Partial<
 interface SlotUse<Result> {
   readonly lane: Lane;
   readonly costMs: number;
-  /** Time that the work has spent in a slot before, which counts against its deadline. */
+  /** Earlier time in a slot, which counts against the deadline. */
   readonly spentMs: number;
   readonly run: (slot: RenderSlot, bounds: RenderBounds, details: StageDetails) => Promise<Result>;
   readonly addRun: (tookMs: number) => void;
 }
 
-/** Whether videos have posters here; resolves once the decoder has been tried. */
+/** Whether videos have posters; resolves once the decoder was tried. */
 export async function canDecodeVideo({ renderer }: Services): Promise<boolean> {
   return (await renderer.videoSupport)?.isSupported === true;
 }
@@ -49,9 +47,9 @@ export async function canDecodeVideo({ renderer }: Services): Promise<boolean> {
 /**
  * Waits for a CPU slot, and renders.
  *
- * @param spentMs time in a slot in which the metadata of a video was read
- * @param charge is charged for the time in the slot
- * @returns `undefined` if only the quality would change, and the result is no smaller than the original
+ * @param spentMs earlier time in a slot, which counts against the deadline
+ * @param charge receives the time in the slot
+ * @returns `undefined` if only the quality would change, and the result is not smaller than the original
  * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`, for a video
  *   `ORIGIN_ERROR` and `ORIGIN_TIMEOUT`; or `work.signal.reason`
  */
@@ -111,7 +109,6 @@ async function runInSlot<Result>(
   countAgainst?: Reservation['countAgainst'],
 ): Promise<Result> {
   const { originKey } = original;
-  // Fails before queueing.
   refusals.throwIfQuarantined(originKey, costMs);
   signal.throwIfAborted();
   countAgainst?.(lane);
@@ -123,14 +120,14 @@ async function runInSlot<Result>(
   let [hasBegun, isMeasured] = [false, false];
   try {
     signal.throwIfAborted();
-    // Renders of the same original may have been ahead in the queue.
+    // Renders of the same original may have failed during the wait.
     refusals.throwIfQuarantined(originKey, costMs);
     hasBegun = true;
     const running = trace.stage('render', (details) => {
       details.lane = lane;
       return run(slot, { signal, timeoutMs }, details);
     });
-    // A light render continues without its clients: a new worker would cost more than its rest.
+    // A light render continues without clients, since a new worker would cost more.
     if (lane === 'light') keepAlive(running);
     const result = await running;
     isMeasured = true;

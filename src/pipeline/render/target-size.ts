@@ -3,7 +3,7 @@ import type { MediaRequest } from '../../contract/media-request.ts';
 import type { ImageHeader, Size } from '../../formats/image-header.ts';
 import type { RenderJob } from '../ports.ts';
 
-/** Returns the size of a rendering, and how the original is resized to it. */
+/** Returns the size of a rendering, and the kind of resize. */
 export function targetSize(
   original: Size,
   { widthPx, heightPx }: MediaRequest,
@@ -17,7 +17,7 @@ export function targetSize(
   return { size, resize: isSame ? 'none' : isCrop ? 'crop' : 'scale' };
 }
 
-/** Returns the size after orientation; EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */
+/** Returns the size after orientation; EXIF orientations 5 to 8 swap the edges (EXIF 2.32 §4.6.4). */
 export function orientedSize({
   widthPx,
   heightPx,
@@ -27,11 +27,11 @@ export function orientedSize({
 }
 
 /**
- * Returns the size of an original scaled in proportion to fit a width or a height, never enlarged (contract §3).
+ * Returns the size of an original scaled proportionally to a width or a height, never enlarged (contract §3).
  *
  * @param original size after orientation
  * @param bounds at most one edge; without one, the original keeps its size
- * @param maxEdgePx maximum of the output format, to which a longer result is scaled down
+ * @param maxEdgePx maximum of the output format, which longer results are scaled down to
  */
 export function fitProportionally(
   original: Size,
@@ -49,10 +49,7 @@ export function fitProportionally(
   return fitted.heightPx > maxEdgePx ? scaleToHeight(original, maxEdgePx) : fitted;
 }
 
-/**
- * Returns the size of a centre crop to the aspect ratio of a box (contract §3): the box itself, scaled down if it exceeds
- * the original.
- */
+/** Returns the size of a centre crop to a box (contract §3), scaled down if the box exceeds the original. */
 export function fitBox(original: Size, box: Size): Size {
   const scale = Math.min(1, original.widthPx / box.widthPx, original.heightPx / box.heightPx);
   return {

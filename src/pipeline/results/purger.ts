@@ -9,38 +9,37 @@ import { deleteWhere } from '../memory-cache.ts';
 import type { OriginalServices } from '../originals/originals.ts';
 
 export interface PurgeOptions {
-  /** `process`: purges only the memory of this process. */
+  /** `process` purges only the memory of this process. */
   readonly scope: 'process' | 'everywhere';
-  /** Keeps the digests of the originals, by which they may be blocked. */
+  /** Keeps the digests, by which originals may be blocked. */
   readonly keepsDigests?: boolean;
-  /** Skips the search for results, which takes milliseconds, if no original with this key was known. */
+  /** Skips the search for results, which takes milliseconds, if the original was unknown. */
   readonly isNew?: boolean;
 }
 
-/** Outcome of a purge. The memory is purged in any case. */
+/** Outcome of a purge; the memory is always purged. */
 export interface Purged {
-  /** Numbers of removed results in this process's memory, and of removed renderings in the store. */
+  /** Numbers of removed results in memory, and of removed renderings in the store. */
   readonly removed: { readonly memory: number; readonly store: number };
-  /** Error of `GuardedStore.remove`, which may have removed some of the renderings. */
+  /** Error of `GuardedStore.remove`; some renderings may have been removed. */
   readonly storeFailure?: unknown;
-  /** Id of the purge at the CDN; omitted without a CDN, or with a failure. */
   readonly cdnPurgeId?: string | undefined;
-  /** Error of `CdnPurger.purge`: the CDN will not receive the purge. */
+  /** Error of `CdnPurger.purge`; the CDN will not receive the purge. */
   readonly cdnFailure?: unknown;
 }
 
 export type Purger = ReturnType<typeof createPurger>;
 
 /**
- * Creates the purger, which forgets all that depends on originals that were deleted, replaced or blocked. Work that began
- * before is neither kept nor served: requests that wait for it try again.
+ * Creates the purger for originals that were deleted, replaced or blocked. Work that began before a purge is discarded,
+ * and requests that wait for it retry.
  */
 export function createPurger(services: OriginalServices) {
   const { originals, records, refusals, caches, store, cdn } = services;
 
   /**
-   * Purges the memory before it returns a promise, and then the store and the CDN at the same time: a takedown must not
-   * wait for the store. The CDN's second round purges what the CDN fetches before the store is purged. Never rejects.
+   * Purges the memory synchronously, then the store and the CDN concurrently, since a takedown must not wait for the
+   * store. The CDN's second round covers what it fetches before the store is purged. Never rejects.
    */
   async function purge(request: PurgeRequest, options: PurgeOptions): Promise<Purged> {
     const filters = filtersOf(request);
@@ -50,7 +49,7 @@ export function createPurger(services: OriginalServices) {
       store?.remove(prefixesOf(request), filters.matchesOriginal),
       cdn?.purge(request),
     ]);
-    // Meanwhile a request may have found a rendering that was not removed yet.
+    // Meanwhile, a request may have cached a rendering that was not removed yet.
     const removed = {
       memory: memory + forget(filters, options),
       store: removal.status === 'fulfilled' ? (removal.value ?? 0) : 0,
@@ -64,7 +63,7 @@ export function createPurger(services: OriginalServices) {
     };
   }
 
-  /** From now on the origin is contacted, and requests do not join earlier work. Returns the number of removed results. */
+  /** Forgets results and states, and lets no request join earlier work. Returns the number of removed results. */
   function forget(filters: Filters, { keepsDigests = false, isNew = false }: PurgeOptions): number {
     const { matchesOriginal, isOfOriginals, matchesKey, originKeys } = filters;
     refusals.purge(matchesOriginal, isOfOriginals);
@@ -83,13 +82,13 @@ export function createPurger(services: OriginalServices) {
 interface Filters {
   readonly originKeys: readonly string[];
   readonly matchesOriginal: (originKey: string) => boolean;
-  /** Whether a `resultKey` is of one of these originals. */
+  /** Whether a `resultKey` belongs to one of the originals. */
   readonly isOfOriginals: (key: string) => boolean;
-  /** Whether a `resultKey` is of a result to remove. */
+  /** Whether a `resultKey` belongs to a purged result. */
   readonly matchesKey: (key: string) => boolean;
 }
 
-/** Keys are compared encoded, without parsing: there may be millions of them. */
+/** Keys are compared without parsing them, since there may be millions. */
 function filtersOf(request: PurgeRequest): Filters {
   const prefixes = request.kind === 'originals' ? (request.prefixes ?? []) : [];
   const isBelow = createPrefixTest(prefixes);
@@ -112,7 +111,7 @@ function filtersOf(request: PurgeRequest): Filters {
   };
 }
 
-/** Returns a test whether a key is in one of the prefixes, which takes as long for many prefixes as for one. */
+/** Returns a test whether a key has one of the prefixes, in constant time for any number of prefixes. */
 function createPrefixTest(prefixes: readonly string[]): (key: string) => boolean {
   const known = new Set(prefixes);
   return (key) => {
@@ -124,7 +123,6 @@ function createPrefixTest(prefixes: readonly string[]): (key: string) => boolean
   };
 }
 
-/** Returns the prefixes of the paths in the store. */
 function prefixesOf(request: PurgeRequest): readonly string[] {
   switch (request.kind) {
     case 'originals':

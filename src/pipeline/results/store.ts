@@ -11,40 +11,38 @@ interface Write {
   readonly trace: RequestTrace | undefined;
 }
 
-/** Maximum wait for the first byte, in milliseconds: another render takes less. */
+/** Maximum wait for the first byte, in milliseconds; rendering again takes less than a longer wait. */
 const FIRST_BYTE_TIMEOUT_MS = 2_000;
 
-/** Minimum pace of a body, 4 MiB/s: the deadline grows with its length, for the largest of 32 MiB by 8 s. */
+/** Minimum pace of a body, 4 MiB/s: 8 s for the largest rendering of 32 MiB. */
 const MIN_BYTES_PER_MS = 4_096;
 
-/** Period for which a failed store is not used, in milliseconds. */
+/** Period without requests after a failure of the store, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
 
 const MAX_WRITES = 4;
 
-/** Maximum of renderings in memory that wait to be written, in bytes; a single one may be larger. */
+/** Maximum size of waiting writes, in bytes; a single one may be larger. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Failed writes per line of the log. */
 const FAILURES_PER_LINE = 1_000;
 
-/** Maximum wait of a removal for writes, in milliseconds: longer than the timeout of a write to S3. */
+/** Maximum wait of a removal for running writes, in milliseconds; longer than the timeout of a write to S3. */
 const SETTLE_TIMEOUT_MS = 15_000;
 
-/** Bounds of removals, some of which take minutes. */
+/** Limits of removals, some of which take minutes. */
 const REMOVALS = { slots: 2, maxWaiting: 64, maxWaitMs: 60_000 } as const;
 
-/** Maximum wait of a stop for the store, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
- * Result store as the pipeline uses it: a failing or slow store delays requests by seconds at most. Renderings are written
- * in the background after their responses, so no request waits for a write or fails because of one.
+ * Result store that delays requests by seconds at most if it fails or is slow. Renderings are written in the
+ * background, so a write never delays or fails a request.
  */
 export class GuardedStore {
   readonly #store: ResultStore;
   readonly #tools: Pick<Tools, 'clock' | 'log' | 'meter'>;
-  /** Outcomes of writes; `dropped`: never tried, since the store was too slow. */
+  /** Outcomes of writes; `dropped`: the queue was full. */
   readonly writes = { written: 0, dropped: 0, failed: 0 };
   readonly #waiting: Write[] = [];
   readonly #running = new Set<Promise<void>>();
@@ -58,20 +56,16 @@ export class GuardedStore {
     this.#tools = tools;
   }
 
-  /** Whether the store failed lately, and is not used now. */
+  /** Whether the store failed lately, and is not used at present. */
   get isFailing(): boolean {
     return this.#tools.clock.nowMs() < this.#failedUntilMs;
   }
 
-  /**
-   * Finds a rendering; returns `undefined` if the store fails or takes too long.
-   *
-   * @throws `signal.reason`
-   */
+  /** Finds a rendering; returns `undefined` if the store fails or is too slow. @throws `signal.reason` */
   async find(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
     const { clock, log, meter } = this.#tools;
     if (this.isFailing) return undefined;
-    const onTimeout = (): Error => timeoutError('The store has not responded in time.');
+    const onTimeout = (): Error => timeoutError('The store did not respond in time.');
     let isArriving = false;
     try {
       const found = await withDeadline(
@@ -90,11 +84,11 @@ export class GuardedStore {
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      // A store that is sending a body is slow, and has not failed.
+      // A store that is sending bodies is slow, but has not failed.
       const isSlow = isTimeout(error) && this.#openBodies > 0;
       if (!isSlow) this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
       const details = { err: error, path: resultPath(address) };
-      if (!isSlow) log.warn(details, 'the result store has failed');
+      if (!isSlow) log.warn(details, 'the result store failed');
       else if (isArriving) log.warn(details, 'reading a stored result timed out');
       return undefined;
     } finally {
@@ -102,7 +96,7 @@ export class GuardedStore {
     }
   }
 
-  /** Stores a rendering in the background, unless too many bytes wait. @param trace of the request that rendered it */
+  /** Stores a rendering in the background, unless too many wait. */
   add(address: ResultAddress, result: StoredResult, trace?: RequestTrace): void {
     const costBytes = costOf(result);
     if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {
@@ -115,13 +109,10 @@ export class GuardedStore {
   }
 
   /**
-   * Removes renderings, including those that wait to be written.
+   * Removes renderings by prefixes of their paths, and returns their number. Discards waiting writes that match.
    *
-   * @param prefixes of their paths
-   * @param fits whether a waiting rendering of an original must not be written
-   * @returns the number of removed renderings
-   * @throws errors of the store, a `timeoutError` if it does not respond; MediaError `OVERLOADED` if other removals take
-   *   too long
+   * @throws errors of the store, a `timeoutError` if it does not respond; MediaError `OVERLOADED` if other removals
+   *   take too long
    */
   async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {
     for (const write of this.#waiting.splice(0)) {
@@ -129,8 +120,8 @@ export class GuardedStore {
       else this.#waiting.push(write);
     }
     const onTimeout = (): Error =>
-      timeoutError(`Writes have not ended within ${SETTLE_TIMEOUT_MS} ms.`);
-    // A write in progress might end after the removal.
+      timeoutError(`Writes did not end within ${SETTLE_TIMEOUT_MS} ms.`);
+    // A running write might end after the removal.
     await withDeadline(SETTLE_TIMEOUT_MS, undefined, onTimeout, () => Promise.all(this.#running));
     const free = await this.#removals.acquire(new AbortController().signal);
     try {
@@ -142,7 +133,7 @@ export class GuardedStore {
     }
   }
 
-  /** Waits for all writes, but no longer than `FLUSH_TIMEOUT_MS`. */
+  /** Waits for all writes, up to `FLUSH_TIMEOUT_MS`. */
   async flush(): Promise<void> {
     const onTimeout = (): Error => timeoutError(`A store took longer than ${FLUSH_TIMEOUT_MS} ms.`);
     const settleAll = async (): Promise<void> => {
@@ -190,7 +181,6 @@ export class GuardedStore {
   }
 }
 
-/** Returns the estimated memory of a write, in bytes. */
 function costOf({ body }: StoredResult): number {
   return body.byteLength + 1_024;
 }

@@ -6,14 +6,10 @@ import {
 } from '../../formats/metadata-removal/cleaner.ts';
 import { refuse, type UploadBody } from './upload-body.ts';
 
-/** Number of first bytes by which a cleaner is chosen; a file may be shorter. */
+/** Number of first bytes that determine the cleaner. */
 export const PREFIX_BYTES = 4 * 1024;
 
-/**
- * Returns the cleaner of an upload, by its first bytes; `undefined` for a format that is stored as sent.
- *
- * @throws as `cleanChunks`
- */
+/** Returns the cleaner of an upload; `undefined` for a format that is stored as sent. @throws as `cleanChunks` */
 export async function openCleaner(
   body: Pick<UploadBody, 'peek'>,
 ): Promise<MetadataCleaner | undefined> {
@@ -22,10 +18,10 @@ export async function openCleaner(
 }
 
 /**
- * Passes chunks on without their metadata. The last one follows only after the cleaner has accepted the whole file: a
- * storage that knows the length stores a file once all its bytes have arrived, whatever fails afterwards.
+ * Removes metadata from chunks. The last chunk follows after the cleaner has accepted the complete file: a storage that
+ * knows the length stores a file when all bytes have arrived, regardless of later errors.
  *
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` if the file cannot be cleaned as it streams; what `chunks` throws
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` if the file cannot be cleaned as a stream; errors of `chunks`
  */
 export async function* cleanChunks(
   chunks: AsyncIterable<Uint8Array>,
@@ -45,19 +41,19 @@ export async function* cleanChunks(
   const last = orRefuse(() => cleaner.end());
   missingBytes -= last.reduce((bytes, { length }) => bytes + length, 0);
   if (missingBytes !== 0) {
-    const cause = new Error(`The cleaner has lost ${missingBytes} bytes.`);
+    const cause = new Error(`The cleaner lost ${missingBytes} bytes.`);
     throw new MediaError('INTERNAL_ERROR', { cause });
   }
   if (pending !== undefined) yield pending;
   yield* last;
 }
 
-/** Whether an upload was refused because its metadata could not be removed. */
+/** Whether an upload was rejected because its metadata could not be removed. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof MediaError && error.cause instanceof MetadataRemovalError;
 }
 
-/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the reason for clients */
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the reason */
 function orRefuse<Result>(work: () => Result): Result {
   try {
     return work();

@@ -6,9 +6,8 @@ import { unlessAborted } from '../abort.ts';
 import type { Tools } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 
-/** Minimum paces of the client and of the storage. */
 export interface PaceLimits {
-  /** Maximum time spent waiting for `windowBytes` from the client, in milliseconds. */
+  /** Maximum time of waiting for `windowBytes` from the client, in milliseconds. */
   readonly windowMs: number;
   readonly windowBytes: number;
   /** Maximum time for the storage to accept a chunk, in milliseconds. */
@@ -16,8 +15,8 @@ export interface PaceLimits {
 }
 
 /**
- * Body of an upload on its way from the client to the storage, at the pace of the slower one. It knows which of the two it
- * waits for, to report the right one as too slow.
+ * Body of an upload, at the pace of the client or of the storage, whichever is slower. It records which of them it
+ * waits for, to report the right timeout.
  */
 export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #source: AsyncIterator<Uint8Array>;
@@ -25,18 +24,16 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #maxBytes: number;
   readonly #signal: AbortSignal;
   readonly #tools: Pick<Tools, 'clock' | 'meter'>;
-  /** Chunks that were peeked at, and not passed on yet. */
+  /** Chunks that were peeked at, but not forwarded yet. */
   readonly #peeked: Uint8Array[] = [];
   #isEnded = false;
   #receivedBytes = 0;
-  /** The side that the body waits for, and since when. */
   #waitsFor: 'client' | 'storage' = 'storage';
   #sinceMs: number;
-  /** Bytes that the client has sent in this window, and the time spent waiting for them. */
+  /** Bytes received in this window, and time spent waiting for them. */
   #windowBytes = 0;
   #waitedMs = 0;
 
-  /** @param signal ends the wait for the next chunk */
   constructor(
     source: AsyncIterable<Uint8Array>,
     limits: PaceLimits,
@@ -52,13 +49,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     this.#sinceMs = tools.clock.nowMs();
   }
 
-  /**
-   * Returns the first bytes without consuming them; a later call may request more.
-   *
-   * @param isEnough whether a prefix is long enough
-   * @returns fewer if the body ends
-   * @throws as the body itself
-   */
+  /** Returns the first bytes without consuming them, fewer if the body ends. @throws as the body */
   async peek(isEnough: (prefix: Uint8Array) => boolean): Promise<Uint8Array> {
     let prefix = Buffer.concat(this.#peeked);
     while (!isEnough(prefix)) {
@@ -70,7 +61,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     return prefix;
   }
 
-  /** @throws MediaError `PAYLOAD_TOO_LARGE`; what the source throws; `signal.reason` */
+  /** @throws MediaError `PAYLOAD_TOO_LARGE`; errors of the source; `signal.reason` */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     yield* this.#peeked.splice(0);
     for (;;) {
@@ -80,13 +71,13 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Returns the error if the client or the storage is too slow now; called regularly. */
+  /** Returns an error while the client or the storage is too slow; called at intervals. */
   findPaceError(): MediaError | undefined {
     const limits = this.#limits;
     const waitedMs = this.#tools.clock.nowMs() - this.#sinceMs;
     if (this.#waitsFor === 'storage') {
       if (waitedMs < limits.storageTimeoutMs) return undefined;
-      const cause = new Error(`The storage has accepted nothing for ${waitedMs} ms.`);
+      const cause = new Error(`The storage accepted nothing for ${waitedMs} ms.`);
       return new MediaError('ORIGIN_TIMEOUT', { cause });
     }
     if (this.#waitedMs + waitedMs < limits.windowMs) return undefined;
@@ -119,7 +110,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Forwards a body. Checks the digest before the last chunk, so that no blocked file is stored. */
+/** Forwards a body, and checks its digest before the last chunk, so that no blocked file is stored. */
 export async function* checkBody(
   body: AsyncIterable<Uint8Array>,
   checkDigest: (sha256: string) => void,
@@ -135,17 +126,12 @@ export async function* checkBody(
   if (last !== undefined) yield last;
 }
 
-/** Types of images that Darkroom decodes. */
 const imageTypes: ReadonlySet<string> = new Set([
   ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
   'image/heif', // the container of HEIC and AVIF
 ]);
 
-/**
- * Checks the first bytes of an upload that is declared as an image that Darkroom decodes.
- *
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` unless they begin such an image
- */
+/** Checks that an upload declared as a supported image begins like one. @throws MediaError `UNSUPPORTED_MEDIA_TYPE` */
 export async function checkBeginning(
   contentType: string | undefined,
   body: UploadBody,
@@ -154,12 +140,11 @@ export async function checkBeginning(
   if (!imageTypes.has(type.trim().toLowerCase())) return;
   const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
   if (isDecodable(prefix)) return;
-  const cause = new Error(`The upload is declared as ${contentType}, and does not begin like one.`);
+  const cause = new Error(`The upload is declared as ${contentType}, but does not begin like one.`);
   const message = 'The bytes are not the image that the content type declares.';
   refuse(message, cause);
 }
 
-/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the reason for clients */
 export function refuse(message: string, cause?: unknown): never {
   throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message, cause });
 }

@@ -8,26 +8,25 @@ import type { OriginalWriter } from '../originals/original-writer.ts';
 import { cleanChunks, isRefusal, openCleaner } from './metadata-removal.ts';
 import { checkBeginning, checkBody, type PaceLimits, refuse, UploadBody } from './upload-body.ts';
 
-/** An upload as its head and its capability describe it. */
+/** An upload as described by its request head and its capability. */
 export interface UploadRequest extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
-  /** `Content-Length`, if declared. */
   readonly sizeBytes: number | undefined;
   /** Whether the head declares a body, by a length or a transfer coding (RFC 9112 §6.3). */
   readonly hasBody: boolean;
   /** Whether the body has a content coding (RFC 9110 §8.4). */
   readonly isEncoded: boolean;
-  /** Storage that the upload goes to: that of originals, or the one that the platform fetches uploads from. */
+  /** Storage of originals, or the storage from which the platform fetches uploads. */
   readonly storage: 'originals' | 'uploads';
 }
 
 export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
   readonly maxBytes: number;
-  /** Maximum memory of all uploads of unknown length, in bytes. */
+  /** Maximum memory of uploads of unknown length, in bytes. */
   readonly memoryBytes: number;
-  /** Maximum time for the storage to report whether an object exists, in milliseconds. */
+  /** Maximum time of the check whether an object exists, in milliseconds. */
   readonly existsTimeoutMs: number;
-  /** Interval between two checks of the pace, in milliseconds. */
+  /** Interval of pace checks, in milliseconds. */
   readonly sweepIntervalMs: number;
 }
 
@@ -38,14 +37,14 @@ interface Writers {
 }
 
 export interface StoredUpload {
-  /** The storage's tag of the stored bytes; empty if the storage returns none. */
+  /** Tag of the storage; empty if it returns none. */
   readonly etag: string;
   readonly sha256?: string | undefined;
-  /** Outcome of the removal of metadata; `undefined` if it was not requested. */
+  /** Outcome of the removal of metadata, if requested. */
   readonly metadata: MetadataOutcome | undefined;
 }
 
-/** Stores originals that clients send with a capability of the platform. */
+/** Stores uploads that clients send with a capability of the platform. */
 export class UploadService {
   readonly #writers: Writers;
   readonly #limits: UploadLimits;
@@ -54,7 +53,7 @@ export class UploadService {
   #running = 0;
   #heldBytes = 0;
 
-  /** @param stripsMetadata whether metadata is removed if the capability does not specify it */
+  /** @param stripsMetadata default for capabilities that do not specify it */
   constructor(
     writers: Writers,
     limits: UploadLimits,
@@ -67,7 +66,7 @@ export class UploadService {
     this.#pipeline = pipeline;
   }
 
-  /** Running uploads, the memory that they occupy, and the bounds of both. */
+  /** Running uploads and their memory, with the limits of both. */
   get usage() {
     const { maxUploads, memoryBytes: maxHeldBytes } = this.#limits;
     return { uploads: this.#running, maxUploads, heldBytes: this.#heldBytes, maxHeldBytes };
@@ -81,9 +80,9 @@ export class UploadService {
    * Stores an upload, or a part of one.
    *
    * @param openBody requests the body from the client; called after all checks that need no body
-   * @param signal aborts when the client has gone; then nothing is stored
+   * @param signal aborts when the client disconnects; nothing is then stored
    * @throws MediaError of contract §10, `OVERLOADED` also if the CDN does not receive the purge of a stored original;
-   *   `signal.reason`
+   *   or `signal.reason`
    */
   async store(
     request: UploadRequest,
@@ -97,7 +96,7 @@ export class UploadService {
     const maxBytes = Math.min(request.maxBytes ?? Number.POSITIVE_INFINITY, this.#limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
     if (isEncoded) refuse('The upload must not have a Content-Encoding.');
-    // Another process may receive the parts before and after.
+    // Another process may receive the other parts.
     if (part !== undefined && request.stripsMetadata === true) {
       refuse('Metadata cannot be removed from a part of an upload.');
     }
@@ -121,7 +120,7 @@ export class UploadService {
       return stored;
     } catch (error) {
       if (isRefusal(error)) meter.count('metadataRemovals', 'refused');
-      // Once the client has gone, any other error is a consequence.
+      // After the client has disconnected, any other error is a consequence.
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -138,7 +137,7 @@ export class UploadService {
   #enter(bytes: number): () => void {
     if (this.isFull) throw overloaded(`${this.#running} uploads are running.`);
     if (bytes > 0 && this.#heldBytes + bytes > this.#limits.memoryBytes) {
-      throw overloaded(`Parts of uploads hold ${this.#heldBytes} bytes of RELAY_MEMORY_BYTES.`);
+      throw overloaded(`Uploads occupy ${this.#heldBytes} bytes of RELAY_MEMORY_BYTES.`);
     }
     this.#running += 1;
     this.#heldBytes += bytes;
@@ -173,7 +172,7 @@ export class UploadService {
       if (error !== undefined) stopping.abort(error);
     }, limits.sweepIntervalMs).unref();
     try {
-      // The platform checks the uploads that it fetches, and later parts contain no file header.
+      // The platform checks uploads that it fetches. Later parts contain no file header.
       const isChecked = request.storage === 'originals' && (part?.partNumber ?? 1) === 1;
       if (isChecked) await checkBeginning(contentType, body);
       const strips = request.stripsMetadata ?? this.#stripsMetadata;
@@ -192,7 +191,7 @@ export class UploadService {
           return checkBody(chunks, checkDigest);
         };
         const sent = check(body);
-        // Blocks apply to the bytes as sent, and to the stored ones.
+        // Blocks apply to the bytes as sent, and to the stored bytes.
         const chunks = cleaner === undefined ? sent : check(cleanChunks(sent, cleaner));
         const etag = await writer.write(key, chunks, { sizeBytes, contentType, isNew, signal });
         const cleaned = cleaner?.hasRemoved === true ? 'removed' : 'none';
@@ -204,12 +203,12 @@ export class UploadService {
       return { etag, metadata: strips ? 'not-supported' : undefined };
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
-      // The client learns why the upload was stopped; a failure to clean up is for the operator.
+      // The client receives the reason of the stop; the log receives a failure to clean up.
       if (!isStop(error, signal)) {
         const details = { key, reason: formatCauses(error).slice(2) };
         this.#pipeline.log.warn(
           details,
-          'an upload that was stopped may have left something behind',
+          'cleaning up an aborted upload failed; a partial upload may remain',
         );
       }
       throw signal.reason;
@@ -219,9 +218,8 @@ export class UploadService {
   }
 
   /**
-   * Purges the key. Renderings that stay in the store are harmless, since they have the tag of the old original.
-   *
-   * @returns the failure to purge the CDN, which would serve the old original for a year
+   * Purges the key. Remaining renderings in the store are harmless, since they have the tag of the old original.
+   * Returns the failure to purge the CDN, which would serve the old original for a year.
    */
   async #purge({ key, replaces }: UploadRequest): Promise<MediaError | undefined> {
     const { purger, log } = this.#pipeline;
@@ -231,11 +229,14 @@ export class UploadService {
     );
     if (storeFailure !== undefined) {
       const reason = formatCauses(storeFailure).slice(2);
-      log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
+      log.warn({ key, reason }, 'purging renderings of a replaced original from the store failed');
     }
     if (cdnFailure === undefined) return undefined;
     const reason = formatCauses(cdnFailure).slice(2);
-    log.error({ key, reason }, 'the CDN may serve an original that was replaced');
+    log.error(
+      { key, reason },
+      'purging a replaced original at the CDN failed; the CDN may serve the old one',
+    );
     if (cdnFailure instanceof MediaError) return cdnFailure;
     return new MediaError('OVERLOADED', { cause: cdnFailure, retryAfterSeconds: 5 });
   }
@@ -249,7 +250,7 @@ function isStop(error: unknown, { reason }: AbortSignal): boolean {
   return error === reason || (error instanceof Error && error.name === 'AbortError');
 }
 
-/** @throws MediaError: `ORIGIN_ERROR` for any error of the storage */
+/** @throws MediaError `ORIGIN_ERROR` for errors of the storage */
 function failToStore(error: unknown): never {
   throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
 }

@@ -1,11 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import { MediaError } from '../../contract/errors.ts';
-import {
-  type ByteRange,
-  type Opened,
-  ReplacedMeanwhile,
-  type Source,
-} from '../../pipeline/ports.ts';
+import { type ByteRange, type Opened, type Source, StateMismatch } from '../../pipeline/ports.ts';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '../aws-sdk.ts';
 import { readContentRange, readLastModified } from '../origin-object.ts';
 import {
@@ -70,9 +65,7 @@ async function translate(
   if (status === 416 && range !== undefined) return new MediaError('RANGE_NOT_SATISFIABLE');
   const failure = await findS3Cause(client, error);
   const cause =
-    status === 412
-      ? new ReplacedMeanwhile('The object was replaced.', { cause: failure })
-      : failure;
+    status === 412 ? new StateMismatch('The object was replaced.', { cause: failure }) : failure;
   return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
 }
 

@@ -33,7 +33,7 @@ const judge = async (app: TestApp): Promise<string[]> =>
 
 it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown>]>([
   [
-    'as many requests as there may be are under way',
+    'the maximum number of requests is in flight',
     { clientLimits: { maxRequests: 2 }, renderer: { render: never } },
     async (app) => [await app.begin(icon), await app.begin(icon)],
   ],
@@ -53,7 +53,7 @@ it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown
     },
   ],
   [
-    'the store of renderings fails; they are made anew',
+    'the result store fails; media are rendered again',
     { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
     (app) => app.send('GET', icon),
   ],
@@ -70,7 +70,7 @@ it('the marker file of the directory is required', async () => {
   const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });
   await expect.poll(() => judge(app)).toEqual([]);
   await rename(join(path, '.mounted'), join(path, '.away'));
-  const reason = 'the file STORAGE_MARKER is missing: another directory is in its place';
+  const reason = 'the file STORAGE_MARKER is missing: another directory is mounted';
   await expect.poll(() => judge(app)).toEqual([reason]);
 });
 
@@ -97,7 +97,7 @@ it('a replica is ready, degraded while its origin fails, and not ready while it 
   };
   await expect.poll(read).toEqual([200, '1', 'ready']);
   origin.failure = new MediaError('ORIGIN_ERROR');
-  const failing = [200, '1', 'degraded', 'the origin fails; what is kept is served'];
+  const failing = [200, '1', 'degraded', 'the origin fails; cached media are served'];
   await expect.poll(() => pass(10_000)).toEqual(failing);
   origin.failure = undefined;
   await expect.poll(() => pass(1_000)).toEqual([200, '1', 'ready']);
@@ -120,7 +120,7 @@ it('a replica without workers is not ready, for two reasons in their order', asy
   const app = await start({ origin: { identity: 'tag' as const, open: never } });
   const { statusCode, json } = await app.requestAdmin('/readyz');
   const [heavy, light] = ['no worker for heavy renders is ready', 'no worker is ready'];
-  const reasons = [light, 'the origin has not answered yet', heavy];
+  const reasons = [light, 'the origin has not responded yet', heavy];
   expect(statusCode).toBe(503);
   expect(json()).toMatchObject({ status: 'not ready', reasons });
 });
@@ -159,7 +159,7 @@ describe('the origin as a replica sees it', () => {
     app.clock.advance(1_000);
     expect(await judge(app)).toEqual([]);
     app.clock.advance(10_000);
-    await expect.poll(() => judge(app)).toEqual(['the origin fails; what is kept is served']);
+    await expect.poll(() => judge(app)).toEqual(['the origin fails; cached media are served']);
     expect(await reachable(app)).toBe(0);
     origin.failure = undefined;
     app.clock.advance(1_000);

@@ -281,14 +281,18 @@ describe('blocks', () => {
     expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
     const { reasons } = (await app.requestAdmin('/readyz')).json();
-    expect(reasons).toContain('the list of blocks cannot be read; the last one holds');
+    expect(reasons).toContain(
+      'the list of blocks cannot be read; the last version stays in effect',
+    );
     await writeFile(file, 'no list\n');
     expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
     await rm(file);
     await rename(`${file}-away`, file);
     expect((await change(app, { keys: ['emojis/1'] })).json()).toEqual({ generation: 2 });
     const after = (await app.requestAdmin('/readyz')).json();
-    expect(after.reasons).not.toContain('the list of blocks cannot be read; the last one holds');
+    expect(after.reasons).not.toContain(
+      'the list of blocks cannot be read; the last version stays in effect',
+    );
   });
 
   test('of an externally edited list apply, also to hits; a damaged list is an error', async () => {

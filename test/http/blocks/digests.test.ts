@@ -62,7 +62,7 @@ test('of stored renderings block them after a restart, and those of internal req
   expect(restarted.renderer.renders).toBe(0);
   await block(app, samples.png);
   await expect.poll(files).toHaveLength(1); // the digest alone
-  expect(app.log.count('a block holds, but what it names is not purged everywhere')).toBe(0);
+  expect(app.log.count('block in effect, but its originals were not purged everywhere')).toBe(0);
   expect((await app.get('/attachments/1/2/a.png?format=webp&width=8')).statusCode).toBe(451);
 });
 

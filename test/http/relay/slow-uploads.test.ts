@@ -166,7 +166,7 @@ describe('a storage', () => {
     const socket = await begin('attachments/1/1/a');
     socket.destroy();
     const details = { key: 'attachments/1/1/a', reason: 'The parts cannot be removed: no route' };
-    const message = 'an upload that was stopped may have left something behind';
+    const message = 'cleaning up an aborted upload failed; a partial upload may remain';
     const warnings = () => relay.app.log.entries.filter(({ level }) => level === 'warn');
     await expect.poll(warnings).toMatchObject([{ details, message }]);
   });

@@ -20,11 +20,11 @@ test('an original that is larger than the budget is admitted while others hold l
   const large = budget.reserve(50 * MEBIBYTE);
   large.countAgainst('heavy');
   expect(() => budget.reserve(2 * MEBIBYTE)).toThrow();
-  large.release();
+  large.free();
   const other = budget.reserve(2 * MEBIBYTE);
   expect(() => budget.reserve(50 * MEBIBYTE)).toThrow();
-  small.release();
-  other.release();
+  small.free();
+  other.free();
   expect(budget.heldBytes).toBe(0);
 });
 
@@ -32,7 +32,7 @@ test('an original that is larger than the budget is admitted while others hold l
 test('an original that was let go counts no more, whatever is still asked of it', () => {
   const budget = new MemoryBudget(100 * MEBIBYTE);
   const gone = budget.reserve(60 * MEBIBYTE);
-  for (let time = 0; time < 2; time += 1) gone.release();
+  for (let time = 0; time < 2; time += 1) gone.free();
   gone.countAgainst('heavy');
   gone.grow(70 * MEBIBYTE);
   expect(budget.heldBytes).toBe(0);

@@ -210,7 +210,7 @@ describe('the cost', () => {
   const asWebp = '/attachments/1/2/a?format=webp&animated=true';
   const raised = { maxInputPixels: 1_000_000_000 };
   const hopeless = /^at least \d{5} ms of work, at most 15000$/;
-  const late = /^some \d{5} ms of work are foreseen, at most 15000$/;
+  const late = /^about \d{5} ms of work estimated, at most 15000$/;
   test.each([
     ['what one colour would not be in time', 'avif', [31_000, 31_000], png, raised, hopeless],
     [

@@ -64,7 +64,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
         other.body.destroy();
         expect(other.etag).toBe(now.etag);
       } catch (error) {
-        expect(error).toMatchObject({ code: 'ORIGIN_ERROR', cause: { name: 'ReplacedMeanwhile' } });
+        expect(error).toMatchObject({ code: 'ORIGIN_ERROR', cause: { name: 'StateMismatch' } });
       }
     });
 

@@ -118,7 +118,7 @@ test('readiness reports a silent credentials endpoint, and reads resume without 
     key += 1;
     const { statusCode } = await get(`/avatars/1/ab${key}.webp?size=16`);
     const { reasons } = (await requestAdmin('/readyz', { headers: withToken })).json();
-    return [statusCode, reasons.includes('the origin fails; what is kept is served')];
+    return [statusCode, reasons.includes('the origin fails; cached media are served')];
   };
   await expect.poll(observe).toEqual([404, false]);
   endpoint.silence('no response');

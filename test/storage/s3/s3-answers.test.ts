@@ -98,7 +98,7 @@ describe('an original in a bucket', () => {
     const options = { signal, range: { first: 4, last: 7 }, ifMatch: 'abc-2' };
     await expect(origin.open('a', options)).rejects.toMatchObject({
       code: 'ORIGIN_ERROR',
-      cause: { name: 'ReplacedMeanwhile' },
+      cause: { name: 'StateMismatch' },
     });
     const headers = requests.map(({ headers }) => [headers.range, headers['if-match']]);
     expect(headers).toEqual([['bytes=4-7', '"abc-2"']]);
