@@ -15,6 +15,7 @@ export interface SentOriginal extends Names {
   readonly etag: string | undefined;
 }
 
+/** Checks requests against the list of blocks (contract §15). */
 export class BlockGuard {
   readonly #list: BlockList;
   /** Headers of a 451 (RFC 7725 §4). */

@@ -48,6 +48,7 @@ interface ReadBody {
   readonly buffered?: BufferedBytes;
 }
 
+/** Containers of videos that have posters (contract §12). */
 const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
 
 /**

@@ -24,6 +24,7 @@ export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
 /** Step of reading a body of unknown length, in bytes: a multiple of a block. */
 const STEP_BYTES = 16 * BLOCK_BYTES;
 
+/** Maximum number of reads of one original (contract §12). */
 const MAX_READS = 64;
 
 /** Members of `OriginalFlight`, which imports this file. */

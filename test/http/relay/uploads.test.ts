@@ -205,7 +205,7 @@ test('returns 503 for a replacing upload, which is stored, if its purge cannot b
   objects.failure = new Error('the bucket of the list is gone');
   expect(await upload()).toEqual([503, '5']);
   expect(await list()).toEqual(['emojis/9']);
-  const message = 'the CDN may serve an original that was replaced';
+  const message = 'purging a replaced original at the CDN failed; the CDN may serve the old one';
   const details = { key: 'emojis/9', reason: objects.failure.message };
   expect(app.log.entries).toContainEqual({ level: 'error', details, message });
   objects.failure = undefined;
