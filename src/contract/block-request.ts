@@ -46,7 +46,7 @@ interface MemberRow {
 const rows = {
   keys: {
     kind: 'key',
-    description: 'Keys of originals, see x-origin-key; with or without a_ and extension.',
+    description: 'Keys of originals (x-origin-key), with or without a_ and extension.',
     example: 'avatars/1/ab12',
     expected: 'an origin key, such as avatars/1/ab12',
     parse: parseKey,

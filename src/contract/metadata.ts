@@ -106,7 +106,7 @@ export const metadataParameters = {
   },
   sha256: {
     default: false,
-    description: 'Whether the digest is computed, which reads all of the original.',
+    description: 'Whether the digest is computed, for which the original is read completely.',
   },
 } as const;
 

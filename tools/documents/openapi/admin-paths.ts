@@ -19,7 +19,7 @@ const purgeState = {
     description:
       'pending: the CDN in front has not accepted the purge twice yet; failed: it accepted nothing for a day.',
   },
-  reason: { type: 'string', description: 'Reason of the last call that the CDN refused.' },
+  reason: { type: 'string', description: 'Reason of the last call that the CDN rejected.' },
 } as const;
 
 /** Schemas of the admin listener. */
@@ -106,7 +106,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     properties: {
       status: {
         enum: ['ready', 'degraded', 'not ready'],
-        description: 'degraded: requests should come here, but not all of them can be served.',
+        description: 'degraded: the replica should receive requests, but cannot serve all of them.',
       },
       reasons: {
         type: 'array',
@@ -209,7 +209,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     security: withToken,
     responses: {
       200: {
-        description: 'Text exposition format 0.0.4.',
+        description: 'Metrics in the text exposition format 0.0.4.',
         headers: onlyHeaders('Cache-Control', 'Content-Length'),
         content: { 'text/plain': { schema: { type: 'string' } } },
       },
@@ -227,7 +227,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         in: 'path',
         required: true,
         description:
-          'Key of the original (x-origin-key), each segment percent-encoded, the slashes between them not. A hash may have its a_.',
+          'Key of the original (x-origin-key), with each segment percent-encoded, but not the slashes. A hash can have its a_.',
         schema: { type: 'string' },
         example: 'attachments/1/2/clip.mp4',
       },

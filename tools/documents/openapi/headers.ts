@@ -128,7 +128,7 @@ export const headerComponents = {
   ),
   'Cache-Status': {
     ...text(
-      'RFC 9211: a hit, or why the storage was contacted, and the result. Absent if the request was refused before the cache lookup.',
+      'RFC 9211: a hit, or why the storage was contacted, and the result. Absent if the request was rejected before the cache lookup.',
       '^darkroom(; [a-z-]+(=[A-Za-z0-9-]+)?)+$',
     ),
     required: false,

@@ -78,7 +78,7 @@ export const internalPaths: Readonly<Record<string, PathItem>> = {
     200: json('Frames', 'At most one frame.'),
   }),
   '/_sniff': post('/_sniff', 'Returns the type of an upload, by its first bytes', {
-    200: json('Sniffed', 'The type; null if it is not media.'),
+    200: json('Sniffed', 'The media type, or null if the bytes are not media.'),
     404: { $ref: '#/components/responses/UnknownOriginal' },
   }),
   '/_thumbnail': post('/_thumbnail', 'Returns a thumbnail of an upload', {

@@ -56,7 +56,7 @@ const ranges: readonly Parameter[] = [
 
 /** The signature has no parameters in the document, because a service may not require it. */
 const signedAttachments =
-  'If the service requires signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 digits; or, for a data export, `ex=0` and `uc=dp`. If the signature is missing, wrong or expired, the response is the same as for a missing attachment.';
+  'If the service requires signatures, the query also has `ex` and `is`, with eight lower-case hexadecimal digits each, and `hm`, with 64 digits. For a data export, it has `ex=0` and `uc=dp`. If the signature is missing, wrong or expired, the response is the same as for a missing attachment.';
 
 /** Raw bytes, in the form that generators of clients know; JSON Schema has none. */
 const binary = { type: 'string', format: 'binary' };
