@@ -11,20 +11,16 @@ import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
-/**
- * Lines that a person may type: the exit status, what the whole of standard output and error match (`…` is any
- * text), and the files that are among the originals then. Line N has the number N in its title.
- */
+/** Exit status, patterns of standard output and error (`…` is any text), and stored files. Line N is test N. */
 const table = readFileSync('test/cli/command-lines.tsv', 'utf8').trimEnd().split('\n');
 const lines = table.map((line, index): [number, ...string[]] => [index + 1, ...line.split('\t')]);
 
-/** Variables of each line, besides those that it sets. */
+/** A line can replace these variables. */
 const environment: Record<string, string> = {
   AVATAR: resolve('src/default-avatars/0.png'),
   CLONE: process.cwd(),
   NODE: process.execPath,
   KEY: 'an-example-key-of-thirty-two-bytes-or-more',
-  // Root may read everything.
   AS_NOBODY: process.geteuid?.() === 0 ? 'setpriv --reuid=65534 --clear-groups' : '',
   S3: [
     'STORAGE=s3 S3_BUCKET=originals AWS_EC2_METADATA_DISABLED=true',
@@ -32,7 +28,7 @@ const environment: Record<string, string> = {
   ].join(' '),
 };
 
-/** Makes a store of renderings that is over its bound, with what a process that died left behind. */
+/** Creates a result store above its limit, with leftovers of a killed process. */
 const FILL_STORE = `fill_store() {
   mkdir -p store/incoming store/results/avatars/1
   echo x >store/incoming/ffffffffffffffffffffffffffffffff
@@ -75,7 +71,7 @@ for (const [name, answer] of Object.entries<RespondScript>({
   environment[name] = (await useScriptedS3(answer)).endpoint;
 }
 
-/** Runs a line in a directory with a file of each kind, and with a storage in which there is nothing yet. */
+/** Runs a line in a directory with a file of each kind and an empty storage. */
 async function run(line: string) {
   const { path: directory, put } = await useTemporaryDirectory();
   const { jpeg, png, svg, text, animatedGif: gif } = samples;
@@ -122,7 +118,6 @@ test.each(lines.slice(1).filter(([number]) => number % atScale(36, 1) === 0))(
       unfinished: [],
       output: 'before',
     });
-    // Secrets are never shown.
     expect(outcome.stdout + outcome.stderr).not.toMatch(/hush|S3RVER/);
   },
   60_000,

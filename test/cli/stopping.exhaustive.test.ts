@@ -34,11 +34,10 @@ const start = (...command: Parameters<typeof startDarkroom>): RunningCommand => 
   return running;
 };
 
-/** Standard error without the progress, which appears after a second. */
+/** Returns standard error without the progress, which appears after a second. */
 const messagesOf = ({ stderr }: RunningCommand): string =>
   stderr().replaceAll(new RegExp(`^${KEY}: \\d+ %, .*\n`, 'gm'), '');
 
-/** Files that are being written, and how much of them is there. */
 const incomingBytes = (): number =>
   readdirSync(originals)
     .filter((name) => name.startsWith('.incoming-'))
@@ -57,7 +56,7 @@ const s3Environment = (endpoint: string): Record<string, string> => ({
   ...LOCAL_CREDENTIALS,
 });
 
-// Twice within a moment, as `timeout` sends it, and npx where a terminal has sent it already.
+// `timeout` and npx send a signal twice within a moment.
 test.each<NodeJS.Signals[][]>([[['SIGINT']], [['SIGTERM']], [['SIGINT', 'SIGTERM']]])(
   'put into a directory ends by %j after cleaning up',
   async (signals) => {
@@ -160,7 +159,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     if (isSelected === isBeginning) await respond();
     expect([await running.ended, messagesOf(running)]).toEqual(['SIGINT', NOTHING_STORED]);
     expect(await listUploads()).toEqual([]);
-    // A part may have been on its way into the server when the upload was taken back.
+    // A part may reach the server after the upload was aborted.
     if (isSelected === isPart) expect(timesTakenBack()).toBe(2);
     expect((await readStored()).toString()).toBe('before');
   });
@@ -173,7 +172,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     expect(await running.ended).toBe('SIGTERM');
   });
 
-  test('at its completion is too late: the file is stored, and the command reports it', async () => {
+  test('during the completion is too late: the file is stored, and the command reports it', async () => {
     const { running, respond, listUploads, readStored } = await stopAt(isCompletion);
     await respond();
     expect([await running.ended, messagesOf(running)]).toEqual([0, '']);

@@ -27,7 +27,7 @@ const strip = async (args: readonly string[], environment: Record<string, string
 
 const read = (key: string) => readFile(join(directory.path, key));
 
-/** An admin listener that records purges, and knows one blocked digest. */
+/** Admin listener that records purges, and has one blocked digest. */
 async function useAdmin(status = 200, blocked = '') {
   const purged: unknown[] = [];
   const server = createServer(async (request, response) => {
@@ -41,7 +41,7 @@ async function useAdmin(status = 200, blocked = '') {
   return { purged, settings: { ADMIN_PORT, ADMIN_TOKEN: 'a-token-of-the-tests' } };
 }
 
-test('cleans what is named, reports each original, and purges what has changed', async () => {
+test('cleans the named originals, reports each, and purges changed ones', async () => {
   const { purged, settings } = await useAdmin();
   await directory.put('avatars/1/ab12', photo);
   await directory.put('emojis/1', plainPhoto);
@@ -90,7 +90,7 @@ test('cleans a directory; a dry run writes nothing, and a second run finds nothi
   }
 });
 
-test('ends with status 1 for what is missing or damaged, and goes on', async () => {
+test('ends with status 1 after a missing or damaged original, and cleans the others', async () => {
   await directory.put('emojis/1', truncatedPhoto);
   await directory.put('emojis/3', photo);
   const { status, lines, stderr } = await strip(['emojis/1', 'emojis/2', 'emojis/3']);
@@ -129,7 +129,7 @@ test('stops after an original that cannot be purged, and names it', async () => 
   expect((await read('emojis/2')).equals(photo)).toBe(true);
 });
 
-test('leaves an original whose digest is blocked, which would be another one', async () => {
+test('does not clean an original whose digest is blocked, because the digest would change', async () => {
   const { purged, settings } = await useAdmin(200, hash('sha256', photo));
   const { path } = await useTemporaryDirectory();
   const blocklist = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
@@ -168,7 +168,7 @@ test('can be stopped, and run again', async () => {
 });
 
 describe('an original that others replace at the same time', () => {
-  /** Writes whose first `failures` find another state. */
+  /** The first `failures` writes find a changed original. */
   function prepare(failures: number) {
     const origin = new MemoryOrigin();
     origin.put('emojis/1', photo);
@@ -201,7 +201,7 @@ describe('an original that others replace at the same time', () => {
     return { origin, parts, tags, countPurges: () => purges };
   }
 
-  test('is tried again in its new state', async () => {
+  test('is cleaned in its new version', async () => {
     const { origin, parts, tags, countPurges } = prepare(2);
     expect(await stripOriginal('emojis/1', parts, signal)).toBe('removed');
     expect([tags.length, origin.openBodies, countPurges()]).toEqual([3, 0, 3]);
@@ -214,7 +214,7 @@ describe('an original that others replace at the same time', () => {
     expect(tags).toHaveLength(3);
   });
 
-  test('is not left open by a writer that refuses it unread, or in another state', async () => {
+  test('is closed if the writer rejects it unread, or its version changes', async () => {
     const { origin, parts } = prepare(0);
     const refuse = async () => {
       throw new MediaError('PRECONDITION_FAILED');
@@ -229,7 +229,7 @@ describe('an original that others replace at the same time', () => {
     await expect.poll(() => origin.openBodies).toBe(0);
   });
 
-  test('is read again if its state changes between the two reads', async () => {
+  test('is read again if its version changes between the two reads', async () => {
     const { origin, parts, tags } = prepare(0);
     let reads = 0;
     origin.alter = (opened) => {

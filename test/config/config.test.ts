@@ -10,7 +10,7 @@ const bucket = { STORAGE: 's3', S3_BUCKET: 'b' };
 const bucketText = 'STORAGE=s3 S3_BUCKET=b';
 const collector = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318';
 
-/** Variables as a shell has them, percent-encoded, and what follows from them, in JSON. */
+/** Variables as in a shell, percent-encoded, and the resulting configuration in JSON. */
 const readings = `
  → listen={"host":"127.0.0.1","port":3000}
  → storage={"kind":"filesystem","directory":"${resolve('fixtures/originals')}","isSample":true}
@@ -157,7 +157,7 @@ describe('the explorer', () => {
     [{ NODE_ENV: 'production', STORAGE_DIR: 'src' }, false],
     [bucket, false],
     [{ EXPLORER: 'off' }, false],
-    // Where URLs are guarded, a page must not show what is behind them.
+    // A page must not list originals whose URLs must be signed.
     [{ EXTERNAL_SIGNING_KEYS: key }, false],
     [{ ATTACHMENT_SIGNING_KEYS: key }, false],
     [{ RELAY_SIGNING_KEYS: key }, false],
@@ -248,9 +248,9 @@ test('the redaction of the log covers all secrets, even those that no other sett
     const value = name.endsWith('_FILE') ? join(path, name) : secret;
     expect(readConfig({ [name]: value }).secrets, name).toContain(secret);
   }
-  // Those that the AWS SDK and OpenTelemetry read.
+  // Also secrets of the AWS SDK and OpenTelemetry.
   for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN']) {
-    expect(readConfig({ [name]: 'AKIA-of-nobody' }).secrets).toContain('AKIA-of-nobody');
+    expect(readConfig({ [name]: 'AKIA-EXAMPLE' }).secrets).toContain('AKIA-EXAMPLE');
   }
   const headers = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20hush-hush' };
   const traced = readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', ...headers });

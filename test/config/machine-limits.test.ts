@@ -8,7 +8,7 @@ import {
   readOpenFilesLimit,
 } from '../../src/config/machine-limits.ts';
 
-/** A system that has these files and no other. */
+/** Simulates a system that has only these files. */
 const system = (files: Readonly<Record<string, string>>) => (path: string) => {
   const text = files[path];
   if (text === undefined) throw new Error('no such file');

@@ -12,15 +12,14 @@ import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const former = 'the-key-of-last-month-which-still-verifies';
 
-/** A list of blocks, as a CDN in front needs. */
 const listed = 'BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl';
 
 const bucket = 'STORAGE=s3 S3_BUCKET=a BLOCKLIST=s3';
 const served = 'BLOCKLIST_FILE: a file outside of STORAGE_DIR and UPLOADS_DIR';
 const servedKey = 'BLOCKLIST_S3_KEY: a key that no original can have, since S3_BUCKET has the list';
 
-/** Variables as in a shell, and their errors: name, expected form and, if it is masked, the received value. */
-const judged = `
+/** Variables as in a shell, and their errors: name, expected value and, if it is masked, the received value. */
+const examples = `
 PORT=65536 → PORT: an integer from 0 to 65535
 WORKERS=0 → WORKERS: an integer from 1 to 1024 (cores)
 TRUST_PROXY=10.0.0.0/33 → TRUST_PROXY: true, false, or a comma-separated list of IP addresses and networks
@@ -105,17 +104,17 @@ OTEL_TRACES_EXPORTER=otlp OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_PROTOCOL=grp
 OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TIMEOUT=soon OTEL_TRACES_SAMPLER=jaeger_remote →
 `;
 
-test.each(judged.trim().split('\n'))('%s', (line) => {
-  const [text = '', said = ''] = line.split(/ →\s*/);
-  const given: Readonly<Record<string, string>> = Object.fromEntries(
+test.each(examples.trim().split('\n'))('%s', (line) => {
+  const [text = '', expected = ''] = line.split(/ →\s*/);
+  const variables: Readonly<Record<string, string>> = Object.fromEntries(
     text.split(' ').map((each) => each.split(/=(.*)/s)),
   );
-  const [name = '', form = ''] = said.split(/: (.*)/s);
-  const received = given[name] === undefined ? 'nothing' : `"${given[name]}"`;
-  const fault = form.endsWith(' *')
-    ? `${name}: expected ${form.slice(0, -2)} but received ***`
-    : `${name}: expected ${form} but received ${received}`;
-  expect(faultsOf(given)).toEqual(said === '' ? [] : [fault]);
+  const [name = '', syntax = ''] = expected.split(/: (.*)/s);
+  const received = variables[name] === undefined ? 'nothing' : `"${variables[name]}"`;
+  const fault = syntax.endsWith(' *')
+    ? `${name}: expected ${syntax.slice(0, -2)} but received ***`
+    : `${name}: expected ${syntax} but received ${received}`;
+  expect(faultsOf(variables)).toEqual(expected === '' ? [] : [fault]);
 });
 
 test.each([
@@ -185,7 +184,7 @@ test.each([
 ])('the number of connections must fit the limit of open files, with %s', (_, given, others) => {
   const { max } = planConnections(others, 2_048);
   const env = { ...process.env, ...given, MAX_CONNECTIONS: String(max + 1), PORT: 'x' };
-  // A limit that is known, whatever this process was started with.
+  // A fixed limit, regardless of that of this process.
   const limited = spawnSync('sh', ['-c', 'ulimit -n 2048; exec node dist/main.js'], { env });
   expect([limited.status, String(limited.stderr)]).toEqual([
     78,

@@ -38,13 +38,13 @@ describe('the image', () => {
     expect(command).toEqual(['node', ...startFlags, 'dist/main.js']);
   });
 
-  test('has a check of health that sees when the service has gone', async () => {
+  test('has a health check that fails once the service has stopped', async () => {
     const service = await startService({ ...metricsSettings, VIDEO_DECODER: 'off' });
     const [, adminPort = ''] = /admin listener is on \S+:(\d+)/.exec(service.output()) ?? [];
     const [, ...parameters] = readInstruction(/^HEALTHCHECK [^[]+CMD (\[.+\])$/m);
     const check = (env: Record<string, string>) =>
       spawnSync(process.execPath, parameters, { env }).status;
-    // Without an admin listener, the check uses the public one. No service listens on port 1.
+    // Without an admin listener, the check requests the public one. No service listens on port 1.
     const { ADMIN_TOKEN } = metricsSettings;
     const ports = [
       { PORT: new URL(service.origin).port },
@@ -64,7 +64,7 @@ describe('the systemd unit', () => {
   test.skipIf(!hasSystemd)('passes systemd-analyze verify', async () => {
     const { path, put } = await useTemporaryDirectory();
     const file = 'darkroom@.service';
-    // Node need not be where systemd looks for it.
+    // Node may be in another directory than the unit expects.
     await put(file, unit.replace('ExecStart=node ', `ExecStart=${process.execPath} `));
     const { output } = spawnSync('systemd-analyze', ['verify', join(path, file)]);
     expect(output.join('')).toBe('');
@@ -72,7 +72,7 @@ describe('the systemd unit', () => {
 
   const existing = { STORAGE_DIR: 'fixtures/originals', RESULT_STORE_DIR: 'docs' };
 
-  test('ships no token: the service does not start until there is one', () => {
+  test('has no token: the service starts only after you set one', () => {
     const shared = readVariables(read('deploy/systemd/darkroom.env').split('\n'));
     const faults = faultsOf({ ...shared, ADMIN_PORT: '9090', ...existing });
     expect(faults).toEqual([
@@ -111,9 +111,9 @@ describe('compose.yaml', () => {
   const variablesOf = ({ environment = {} }: ComposeService): Record<string, string> =>
     Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, String(value)]));
 
-  /** What is wrong by the schema of Compose, and by a linter's rules for what would not work. */
+  /** Returns the errors by the schema of Compose, and by rules for mistakes that the schema allows. */
   function findFaults(path: string): string[] {
-    // One image, which is built once and named for all.
+    // All services use the image that one of them builds.
     const rules = { 'no-build-and-image': 0 } as const;
     const linter = new DCLinter({ rules, quiet: true, debug: false, exclude: [] });
     type Result = { readonly messages: readonly Record<'type' | 'message', string>[] };
@@ -127,7 +127,7 @@ describe('compose.yaml', () => {
     expect(findFaults('deploy/compose.yaml')).toEqual([]);
   });
 
-  test("has settings in the platform's place that the service accepts, and follows the same rules", () => {
+  test("follows the same rules when it replaces the platform's media service", () => {
     const file = 'deploy/platform/compose.yaml';
     expect(findFaults(file)).toEqual([]);
     const values: Readonly<Record<string, string>> = {
@@ -136,7 +136,7 @@ describe('compose.yaml', () => {
       FLUXER_MEDIA_PROXY_SECRET_KEY: 'an-example-key-of-thirty-two-bytes-or-more',
       PLATFORM_RANGE: '172.18.0.0/16',
     };
-    // A variable that is put in where it is set stands as such.
+    // Replaces `${A:+…${B}}` by `${B}`.
     const required = read(file).replaceAll(/\$\{\w+:\+([^$]*\$\{\w+)\}\}/g, '$1:?}');
     const filled = required.replaceAll(/\$\{(\w+):[?-]([^}]*)\}/g, (_, name, fallback) => {
       if (name.endsWith('BASE64')) return Buffer.alloc(32, name).toString('base64');
@@ -150,7 +150,7 @@ describe('compose.yaml', () => {
       parseOptions: { publicUrls: [{ origin: 'https://chat.example.org', segments: ['media'] }] },
       unknownSettings: [],
     });
-    // Whatever the platform has a variable for is in the page that explains them.
+    // The page explains each variable of the platform.
     const page = read('docs/platform.md');
     for (const [, name] of read(file).matchAll(/\$\{(FLUXER_\w+)/g)) expect(page).toContain(name);
     for (const name of Object.keys(variables)) {
@@ -158,7 +158,7 @@ describe('compose.yaml', () => {
     }
   });
 
-  test('has its secrets in a file for nobody else, and replicas that the service and nginx accept', async () => {
+  test('has its secrets in a private file, and replicas that the service and nginx accept', async () => {
     const secretsFile = join((await useTemporaryDirectory()).path, '.env');
     execFileSync('deploy/secrets', [secretsFile]);
     expect(statSync(secretsFile).mode & 0o777).toBe(0o600);
@@ -170,7 +170,6 @@ describe('compose.yaml', () => {
     expect(new Set(names)).toEqual(new Set(Object.keys(secrets)));
     for (const secret of Object.values(secrets)) expect(secret).toMatch(/^(GK)?[0-9a-f]{24,64}$/);
 
-    // As Docker reads it: with the secrets in their places, and merged where it says so.
     const filled = text.replaceAll(/\$\{(\w+):\?[^}]*\}/g, (_, name) => secrets[name] ?? '');
     const services = servicesOf(filled);
     const replicas = Object.entries(services).filter(([name]) => /^darkroom-\d$/.test(name));
@@ -215,12 +214,12 @@ describe('the manifests of Kubernetes', () => {
     (manifests.find((manifest) => manifest.kind === kind) as Kind | undefined) ??
     expect.fail(`there is no ${kind}`);
 
-  test('follow its schema', async () => {
+  test('are valid by the schema', async () => {
     expect(manifests.map(({ kind }) => kind)).toEqual([
       ...['Deployment', 'Service', 'Service', 'HorizontalPodAutoscaler'],
       ...['PodDisruptionBudget', 'NetworkPolicy'],
     ]);
-    // The models find what is missing or out of form, but let unknown names pass, which the compiler finds.
+    // The models detect missing and invalid fields, the compiler unknown names.
     for (const manifest of manifests) {
       const Kind = models[manifest.kind] ?? expect.fail(`unknown kind ${manifest.kind}`);
       new Kind(manifest as never).validate();
@@ -238,7 +237,7 @@ describe('the manifests of Kubernetes', () => {
     expect(String(stdout)).toBe('');
   });
 
-  test('set what the service allows, probe what it has, and choose its pods', () => {
+  test('have valid settings, existing probes and matching labels', () => {
     const [container] = find<IDeployment>('Deployment').spec?.template.spec?.containers ?? [];
     const { env = [], ports = [], ...probes } = container ?? expect.fail();
     const { listen, admin } = readConfig({
@@ -249,7 +248,7 @@ describe('the manifests of Kubernetes', () => {
     const allowed = [listen.port, admin?.listen.port];
     expect(ports.map(({ containerPort }) => containerPort)).toEqual(allowed);
     const { startupProbe, livenessProbe, readinessProbe } = probes;
-    // At the port of the media a full replica refuses all: so nothing is asked there but of one that has just started.
+    // A full replica rejects requests for media, so only the startup probe uses their port.
     expect(startupProbe?.httpGet).toEqual({ path: '/avatars/0.png', port: 'http' });
     expect(livenessProbe?.httpGet).toEqual({ path: '/healthz', port: 'admin' });
     expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' });
@@ -261,7 +260,7 @@ describe('the manifests of Kubernetes', () => {
     }
   });
 
-  test('let out to public addresses on the ports of the web, and to no other', () => {
+  test('allow connections only to public addresses, on ports 80 and 443', () => {
     const { egress = [] } = find<INetworkPolicy>('NetworkPolicy').spec ?? {};
     const rules = egress.filter(({ to }) => to !== undefined);
     expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([[80, 443]]);
@@ -272,7 +271,7 @@ describe('the manifests of Kubernetes', () => {
         const parsed = ipaddr.parse(address);
         return parsed.kind() === base.kind() && parsed.match(base, bits);
       });
-    const isLetOut = (address: string): boolean =>
+    const isAllowed = (address: string): boolean =>
       blocks.some(({ cidr, except = [] }) => fits(address, [cidr]) && !fits(address, except));
     const open = ['8.8.8.8', '1.1.1.1', '172.32.0.1', '2606:4700::1', '2a00:1450::1'];
     const closed = [
@@ -280,11 +279,11 @@ describe('the manifests of Kubernetes', () => {
       ...['0.0.0.0', '168.63.129.16', '192.0.0.1', '192.0.2.1', '192.88.99.1', '198.18.0.1'],
       ...['198.51.100.1', '203.0.113.1', '224.0.0.1', '240.0.0.1', '255.255.255.255'],
       ...['::', '::1', 'fd00:ec2::254', 'fe80::1', 'ff02::1', '2001::1', '2001:db8::1', '3fff::1'],
-      // Translators of these would lead inside.
+      // A NAT64 translator would forward these to internal addresses.
       ...['64:ff9b::a00:1', '2002:a00:1::1'],
     ];
     for (const address of [...open, ...closed]) {
-      expect([address, isLetOut(address)]).toEqual([address, open.includes(address)]);
+      expect([address, isAllowed(address)]).toEqual([address, open.includes(address)]);
     }
   });
 });

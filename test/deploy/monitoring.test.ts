@@ -8,7 +8,7 @@ import { listExpressions, readDashboard } from '../support/telemetry/dashboard.t
 import { metricsSettings, parseScrape, withToken } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Labels that Prometheus adds, and those that only histograms have. */
+/** Labels that Prometheus adds, or that only histograms have. */
 const FOREIGN_LABELS = new Set(['job', 'instance', 'le']);
 
 interface Rule {
@@ -24,7 +24,6 @@ const { groups } = parse(readFileSync('deploy/prometheus/alerts.yaml', 'utf8')) 
 const rules = groups.flatMap((group) => group.rules);
 const shown = listExpressions().map(({ expr }) => expr);
 
-/** The metrics that a PromQL expression names, with the label matchers beside each. */
 const readSelectors = (expr: string) =>
   [...expr.matchAll(/\b((?:darkroom|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)].map(
     ([, name = '', matchers = '']) => ({
@@ -35,7 +34,6 @@ const readSelectors = (expr: string) =>
     }),
   );
 
-/** What an expression groups by, or joins on. */
 const readGroupings = (expr: string): string[] =>
   [...expr.matchAll(/\b(?:by|on|without) \(([^)]*)\)/g)]
     .flatMap(([, labels = '']) => labels.match(/\w+/g) ?? [])
@@ -52,7 +50,7 @@ async function scrape() {
   return parseScrape(await (await fetch(`${admin}/metrics`, { headers: withToken })).text());
 }
 
-/** Of a service whose store has counted what it has, and which had garbage to collect. */
+/** Metrics after a sweep of the result store and a garbage collection. */
 const scraped = await vi.waitFor(
   async () => {
     for (let time = 0; time < 50; time += 1) {
@@ -84,7 +82,7 @@ describe('dashboard and alerts', () => {
         for (const [label, value] of series.flatMap((each) => Object.entries(each.labels))) {
           labels.set(label, (labels.get(label) ?? new Set()).add(value));
         }
-        // Of these, not all have occurred.
+        // Not all of these values have occurred.
         if (name === 'darkroom_requests_total') labels.set('cache', new Set(cacheUses));
         for (const { label, operator, text } of matchers) {
           expect([...labels.keys()], expr).toContain(label);
@@ -96,7 +94,7 @@ describe('dashboard and alerts', () => {
     }
   });
 
-  test('leave out no metric of ours', () => {
+  test('include all metrics of Darkroom', () => {
     const named = new Set(shown.flatMap((expr) => readSelectors(expr).map(({ name }) => name)));
     const own = [...scraped.types.keys()].filter((name) => name.startsWith('darkroom_'));
     const parts = ['', '_bucket', '_sum', '_count'];
@@ -104,7 +102,7 @@ describe('dashboard and alerts', () => {
     expect(own.filter((name) => !parts.some((part) => named.has(name + part)))).toEqual([]);
   });
 
-  test('name each other: a runbook of an alert says what to do, with what there is', () => {
+  test('reference each other: each runbook names existing alerts and panels', () => {
     const titles = readDashboard().panels.map(({ title }) => title);
     const alerts = rules.map(({ alert }) => alert);
     for (const { alert, labels, annotations } of rules) {
@@ -120,7 +118,7 @@ describe('dashboard and alerts', () => {
   });
 });
 
-test('the dashboard asks which Prometheus, job and replica are meant', () => {
+test('the dashboard has variables for Prometheus, job and replica', () => {
   const { templating, schemaVersion } = readDashboard();
   expect(schemaVersion).toBeGreaterThanOrEqual(39); // Grafana 11
   const variables = templating.list.map(({ name, type }) => `${name}: ${type}`);
@@ -128,7 +126,7 @@ test('the dashboard asks which Prometheus, job and replica are meant', () => {
   for (const expr of shown) expect(expr).toContain('job=~"$job",instance=~"$instance"');
 });
 
-test('the metric that replicas of Kubernetes follow is one that there is', () => {
+test('the Kubernetes autoscaler uses an existing metric', () => {
   const text = readFileSync('deploy/kubernetes/prometheus-adapter-rules.yaml', 'utf8');
   const series = new Set(text.match(/darkroom_\w+_(?:sum|count)/g));
   expect(series.size).toBe(2);

@@ -7,10 +7,7 @@ import { useService } from '../support/processes/service-process.ts';
 import { LOCAL_CREDENTIALS, useLocalS3 } from '../support/s3/local-s3.ts';
 import { samples } from '../support/test-app.ts';
 
-/**
- * The platform's service as a self-hosted installation has it, in our words: the parts that a merge touches. Its
- * literals and its list of variables are facts about that installation, not about Darkroom.
- */
+/** The parts of a self-hosted installation that a merge changes, in our words; not facts about Darkroom. */
 const PLATFORM_FILE = `
 name: fluxer
 services:
@@ -36,7 +33,6 @@ services:
     networks: [fluxer]
 `;
 
-/** The operator's `.env`: no other variable exists. */
 const operator: Readonly<Record<string, string>> = {
   FLUXER_DOMAIN: 'chat.example.org',
   FLUXER_PUBLIC_SCHEME: 'https',
@@ -55,7 +51,7 @@ interface ComposeService {
 const RESET = Symbol('reset');
 const reset: ScalarTag = { tag: '!reset', resolve: () => RESET };
 
-/** Reads a Compose file with the operator's variables, as Compose interpolates them. */
+/** Interpolates a Compose file with the operator's variables. */
 function readCompose(text: string) {
   const filled = text.replaceAll(
     /\$\{(\w+)(?::([-?])([^}]*))?\}/g,
@@ -68,7 +64,7 @@ function readCompose(text: string) {
   return parse(filled, { customTags: [reset] }) as { services: { 'media-proxy': ComposeService } };
 }
 
-/** Merges by the Compose specification: mappings by member, sequences one after the other, commands as a whole. */
+/** Merges by the Compose specification: mappings by member, sequences by concatenation, commands as a whole. */
 function merge(base: unknown, other: unknown, member = ''): unknown {
   if (other === RESET) return undefined;
   const isReplaced = ['command', 'entrypoint', 'test'].includes(member);
@@ -101,7 +97,7 @@ test('the override replaces the media service and keeps the limits and dependenc
     depends_on: own.depends_on,
     networks: own.networks,
   });
-  // Compose refuses a service with both, and resolves a relative build in the platform's directory.
+  // Compose rejects a service with both, and resolves a relative build in the platform's directory.
   expect(service).not.toHaveProperty('mem_limit');
   expect(service.build).toBeUndefined();
 });

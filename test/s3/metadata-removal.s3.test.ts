@@ -15,7 +15,7 @@ import { useTestApp } from '../support/test-app.ts';
 import { drawLargePhoto, OWNER, photo, truncatedPhoto } from '../support/uploads/photos.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 
-// Contract §16 on a real server: what is stored, and what is not.
+// Contract §16 on a real server.
 
 const bucket = await createRgwBucket('metadata-removal');
 const s3 = {
@@ -65,7 +65,7 @@ test.each(sizes)('a %s upload with %s is stored without its metadata', async (_,
 });
 
 test.each(sizes)(
-  'nothing is left of a %s upload with %s that cannot be cleaned',
+  'a %s upload with %s that cannot be cleaned leaves nothing',
   async (_, framing, _sent, damaged) => {
     const before = await listAll();
     const { status } = await put('attachments/1/2/damaged.jpg', damaged, framing);
@@ -85,7 +85,7 @@ test.each([
       Buffer.from('\r\n'),
     ],
   ],
-])('nothing is left of an upload %s whose client goes', async (_, head, frame) => {
+])('an upload %s whose client disconnects leaves nothing', async (_, head, frame) => {
   const before = await listAll();
   const socket = await app.connect();
   const target = uploadTarget('attachments/1/2/gone.jpg');

@@ -20,19 +20,18 @@ import { useDnsServer } from '../support/sites/dns-server.ts';
 import { useSiteServer } from '../support/sites/site-server.ts';
 import { samples } from '../support/test-app.ts';
 
-// Contract §14, all of it at once: what the platform does with a message that has attachments, both buckets on Ceph.
+// Contract §14 end to end: what the platform does with a message that has attachments, with both buckets on Ceph.
 
-// The platform's side of its wire, from contract §14 alone: keys, signatures and URLs as its API and its clients make them.
+// The platform's side, implemented from contract §14 only: keys, signatures and URLs of its API and clients.
 
 const relayKey = Buffer.alloc(32, 'relay');
 const attachmentKey = Buffer.alloc(32, 'attachment');
-/** Signs external media, and is the bearer token of internal calls. */
+/** Signs external media, and is the bearer token of internal requests. */
 const mediaSecret = '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef';
 
 const sign = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text);
 const encodePath = (key: string) => key.split('/').map(encodeURIComponent).join('/');
 
-/** Terms of an upload: exactly so many bytes at most, of this type; of a part, which one. */
 interface UploadTerms {
   readonly bucket: string;
   readonly key: string;
@@ -41,11 +40,17 @@ interface UploadTerms {
   readonly part?: { readonly uploadId: string; readonly partNumber: number };
 }
 
-/** The path and query of an upload that the API permits for 900 s; the MAC is of the text of the terms. */
+/** Returns the path and query of an upload that the API permits for 900 s. The MAC signs the encoded payload. */
 function relayTarget({ bucket, key, maxBytes, contentType, part }: UploadTerms): string {
   const fields = {
-    ...{ b: bucket, k: key, m: 'put', mb: maxBytes, e: Math.floor(Date.now() / 1000) + 900 },
-    ...{ u: part?.uploadId, p: part?.partNumber, ct: contentType },
+    b: bucket,
+    k: key,
+    m: 'put',
+    mb: maxBytes,
+    e: Math.floor(Date.now() / 1000) + 900,
+    u: part?.uploadId,
+    p: part?.partNumber,
+    ct: contentType,
   };
   const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
   const place = part && `&uploadId=${encodeURIComponent(part.uploadId)}`;
@@ -58,7 +63,7 @@ const HALF_DAY_SECONDS = 43_200;
 
 const hex = (seconds: number): string => seconds.toString(16).padStart(8, '0');
 
-/** The path and query of an attachment as the API signs it: for a day, on a grid of half days that begins with its id. */
+/** Signs an attachment like the API: for a day, on a grid of half days that begins with its id. */
 function signedAttachment(key: string): string {
   const [, , id = '0'] = key.split('/');
   const madeMs = Number(BigInt(id) >> 22n) + 1_420_070_400_000;
@@ -71,7 +76,7 @@ function signedAttachment(key: string): string {
   return `/${encodePath(key)}?ex=${times[0]}&is=${times[1]}&hm=${hm}`;
 }
 
-/** The path of another site's media as the API signs it: segmented, each segment encoded once more. */
+/** Signs external media like the API: segmented, with each segment encoded once more. */
 function externalPath(url: string): string {
   const { protocol, host, pathname, search } = new URL(url);
   const query = search === '' ? '' : `${encodeURIComponent(search)}/`;
@@ -85,7 +90,7 @@ const MEBIBYTE = 1024 * 1024;
 const PUBLIC_HOST = 'chat.example.org/media';
 const SITE = 'm.example.org';
 
-/** A photo, and a video that is long enough to come in parts: a box that players skip makes it so. */
+/** A box that players skip makes the video long enough for several parts. */
 const photo = samples.jpeg;
 const FREE_BYTES = 11 * MEBIBYTE;
 const clip = Buffer.concat([
@@ -121,7 +126,6 @@ const settings = {
 };
 const service = await useService(settings);
 
-/** A request of a client, or of the API. */
 async function request(url: string, options?: RequestInit) {
   const response = await fetch(url, options);
   return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
@@ -130,7 +134,6 @@ async function request(url: string, options?: RequestInit) {
 const get = (target: string, Range = '') =>
   request(service.origin + target, Range === '' ? {} : { headers: { Range } });
 
-/** An upload of a client, from another origin and with the headers of its API calls. */
 async function put(terms: UploadTerms, body: Uint8Array) {
   const headers = { 'Content-Type': 'application/x-any', 'X-Client-Context': 'web' };
   const response = await fetch(service.origin + relayTarget(terms), {
@@ -154,14 +157,14 @@ async function requestMetadata(subject: object) {
   return JSON.parse(bytes.toString());
 }
 
-/** What the API does with an upload that a message names. */
+/** Copies an upload that a message contains, like the API. */
 async function take(upload: string, key: string, ContentType: string): Promise<void> {
   const CopySource = `${UPLOADS}/${upload}`;
   const copied = { Bucket: CDN, Key: key, CopySource, ContentType };
   await s3.send(new CopyObjectCommand({ ...copied, MetadataDirective: 'REPLACE' }));
 }
 
-test('the platform’s message with a photo: uploaded with its type, copied, and seen', async () => {
+test('a photo in a message is uploaded with its type, copied, and served', async () => {
   const upload = randomUUID();
   const contentType = 'image/jpeg';
   const terms = { bucket: UPLOADS, key: upload, maxBytes: photo.length, contentType };
@@ -184,7 +187,7 @@ test('the platform’s message with a photo: uploaded with its type, copied, and
   }
 });
 
-test('the platform’s message with a video: uploaded in parts, completed in S3, and played', async () => {
+test('a video in a message is uploaded in parts, completed in S3, and served in ranges', async () => {
   const upload = randomUUID();
   const place = { Bucket: UPLOADS, Key: upload };
   const { UploadId = '' } = await s3.send(new CreateMultipartUploadCommand(place));
@@ -194,14 +197,19 @@ test('the platform’s message with a video: uploaded in parts, completed in S3,
     const stored = await put({ ...terms, part: { uploadId: UploadId, partNumber } }, body);
     expect(stored).toMatchObject({ status: 200, etag: expect.any(String) });
   }
-  // The client tells no entity tags: the API lists the parts.
+  // The client sends no entity tags, so the API lists the parts.
   const { Parts } = await s3.send(new ListPartsCommand({ ...place, UploadId }));
   const MultipartUpload = { Parts };
   await s3.send(new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload }));
 
   expect(await requestMetadata({ type: 'upload', upload_filename: upload })).toMatchObject({
-    ...{ format: 'mp4', content_type: 'video/mp4', content_hash: hash('sha256', clip) },
-    ...{ size: clip.length, width: 240, height: 160, duration: 2 },
+    format: 'mp4',
+    content_type: 'video/mp4',
+    content_hash: hash('sha256', clip),
+    size: clip.length,
+    width: 240,
+    height: 160,
+    duration: 2,
   });
   const attachment = 'attachments/1400000000000000000/1500000000000000002/clip.mp4';
   await take(upload, attachment, 'video/mp4');
@@ -210,11 +218,14 @@ test('the platform’s message with a video: uploaded in parts, completed in S3,
   expect(await get(url, 'bytes=0-63')).toEqual({ status: 206, bytes: clip.subarray(0, 64) });
 });
 
-test('a part needs a length and a begun upload, and its type is checked if it is the first', async () => {
+test('a part needs a Content-Length and an existing upload; the type of the first part is checked', async () => {
   const key = 'attachments/3/3/parts.png';
   const begun = await s3.send(new CreateMultipartUploadCommand({ Bucket: CDN, Key: key }));
   const termsOf = (partNumber: number, uploadId = begun.UploadId ?? '') => ({
-    ...{ bucket: CDN, key, maxBytes: 9, contentType: 'image/png' },
+    bucket: CDN,
+    key,
+    maxBytes: 9,
+    contentType: 'image/png',
     part: { uploadId, partNumber },
   });
   const statuses = [termsOf(1), termsOf(2), termsOf(2, '2~nothing')].map(
@@ -247,7 +258,7 @@ test.skipIf(!hasNginx)(
   },
 );
 
-test('the operator’s check reports no fault', async () => {
+test('darkroom check --platform finds no faults', async () => {
   const { status, stdout } = await runDarkroom(['check', '--platform'], { environment: settings });
   const found = stdout.toString();
   expect(found).not.toMatch(/^(?:FAULT|WARN )/m);

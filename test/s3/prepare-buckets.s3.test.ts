@@ -23,12 +23,15 @@ const s3 = new S3Client({
 const { path: samples, put } = await useTemporaryDirectory();
 for (const id of ['1', '2', '14']) await put(`emojis/${id}`, `sample ${id}`);
 
-/** What compose.yaml runs; `name` is of buckets that no other test has. */
+/** Runs the command of compose.yaml; `name` must be unique among the tests. */
 function prepare(name: string, settings: Readonly<Record<string, string>> = {}) {
   const env = {
     ...process.env,
-    ...{ S3_ENDPOINT: endpoint, S3_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true' },
-    ...{ S3_BUCKET: `${name}-originals`, RESULT_S3_BUCKET: `${name}-renderings` },
+    S3_ENDPOINT: endpoint,
+    S3_REGION: 'us-east-1',
+    AWS_EC2_METADATA_DISABLED: 'true',
+    S3_BUCKET: `${name}-originals`,
+    RESULT_S3_BUCKET: `${name}-renderings`,
     ...settings,
   };
   return new Promise<{ readonly isDone: boolean; readonly lines: readonly string[] }>((resolve) => {
@@ -38,7 +41,7 @@ function prepare(name: string, settings: Readonly<Record<string, string>> = {}) 
   });
 }
 
-/** Names of the rules of the renderings' bucket; the server fails where there are none. */
+/** Returns the lifecycle rules of the renderings; the server fails if the bucket has no rules. */
 async function rulesOf(name: string) {
   const Bucket = `${name}-renderings`;
   const { Rules } = await s3.send(new GetBucketLifecycleConfigurationCommand({ Bucket }));
@@ -83,7 +86,7 @@ test('uploads each missing sample, and keeps those that exist', async () => {
     return Body?.transformToString();
   };
   await prepare('filled');
-  // Another key that begins with that of a sample is not the sample.
+  // Its key begins with the key of a sample.
   await s3.send(new PutObjectCommand({ Bucket, Key: 'emojis/14', Body: 'own' }));
   const first = await prepare('filled', { SAMPLES_DIR: samples });
   expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals put in');

@@ -16,7 +16,7 @@ import { list } from './contracts/origin-listing.contract.ts';
 
 const CANARY = 'CANARY: not to be read';
 
-/** Files inside, by key; each holds its own key. Names as hard as a file system takes them. */
+/** Each file contains its own key. The names are as difficult as a file system allows. */
 const KEYS = [
   'avatars/1/ab12',
   'avatars/1/AB12',
@@ -35,7 +35,7 @@ beforeEach(async () => {
   for (const key of KEYS) await put(join('root', key), key);
 });
 
-/** Reads by keys: bytes, or the code of a refusal; anything else is thrown. */
+/** Returns a function that reads keys: bytes, or the code of a MediaError; throws other errors. */
 async function openReader(path = root, marker?: string) {
   const { origin } = await openDirectoryStorage(path, marker);
   return async (key: string): Promise<string> => {
@@ -67,14 +67,13 @@ describe('originals in a directory', () => {
     fc
       .tuple(fc.constantFrom(...KEYS), fc.nat(60), fc.nat(4), part)
       .map(([text, at, length, piece]) => text.slice(0, at) + piece + text.slice(at + length)),
-    // Through a link, to what is there behind it.
     fc
       .tuple(
         fc.constantFrom('icons', 'up', 'slash', 'proc', 'inside', 'loop', 'avatars/1/link'),
         fc.constantFrom('1/canary', 'canary', 'root/emojis/1', '1/ab12', 'etc/passwd', 'icons'),
       )
       .map((parts) => parts.join('/')),
-    // From the inside out, straight and round about.
+    // From inside to outside, directly and by detours.
     fc
       .tuple(fc.constantFrom('', ...KEYS), fc.nat(12), fc.constantFrom('canary', 'root2/emojis/1'))
       .map(([inside, ups, target]) => `${inside}/${'../'.repeat(ups)}${target}`),
@@ -82,16 +81,21 @@ describe('originals in a directory', () => {
   );
 
   test('are listed and served only under their own key, without bytes from outside or of special files', async () => {
-    // Next to the root, above it, and under a name that begins like it; and every way there that a link can be.
+    // Next to the root, above it, and with a name that begins like it, through every possible link.
     for (const place of ['canary', 'outside/1/canary', 'root2/emojis/1', 'rootcanary'])
       await put(place, CANARY);
     const links = {
       'avatars/1/link': join(directory, 'canary'),
       'avatars/1/relative': '../../../canary',
       icons: join(directory, 'outside'),
-      ...{ up: '..', slash: '/', proc: '/proc/self/root', loop: 'loop' },
-      ...{ inside: join(root, 'avatars'), 'avatars/1/inside': join(root, 'emojis/1') },
-      ...{ 'avatars/1/nothing': 'nowhere', 'avatars/1/device': '/dev/zero' },
+      up: '..',
+      slash: '/',
+      proc: '/proc/self/root',
+      loop: 'loop',
+      inside: join(root, 'avatars'),
+      'avatars/1/inside': join(root, 'emojis/1'),
+      'avatars/1/nothing': 'nowhere',
+      'avatars/1/device': '/dev/zero',
     };
     for (const [place, target] of Object.entries(links)) await symlink(target, join(root, place));
     execFileSync('mkfifo', [join(root, 'avatars/1/pipe')]);
@@ -146,7 +150,7 @@ describe('originals in a directory', () => {
     expect(await read('emojis/1')).toBe('emojis/1');
     await mkdir(join(root, '.mounted'));
     expect(await read('avatars/1/nothing')).toBe('ORIGIN_ERROR');
-    // It would be written beside the disk.
+    // The file would be written outside the disk.
     await expect(write()).rejects.toThrow('STORAGE_MARKER');
     await rm(join(root, '.mounted'), { recursive: true });
     await writeFile(join(root, '.mounted'), '');

@@ -26,13 +26,12 @@ beforeEach(async () => {
   store = await openSweptStore({ directory, maxBytes: 10_000_000 });
 });
 
-/** Has another store take the place of the present one, as a new process would. */
+/** Replaces the store, like a new process. */
 async function reopen(maxBytes = 10_000_000, log = new RecordedLog()): Promise<void> {
   store.close();
   store = await openSweptStore({ directory, maxBytes, log });
 }
 
-/** What may be in the place of a file, and where it leads. */
 const obstacles: Readonly<Record<string, (path: string) => unknown>> = {
   'a directory': (path) => mkdir(path),
   'a link to the rendering': (path) => symlink(join(outside, 'moved'), path),
@@ -69,14 +68,11 @@ describe('the directory of renderings', () => {
   });
 
   test.each<[what: string, put: (parent: string) => unknown]>([
-    ['a link to another directory in the place of a directory', (at) => symlink(outside, at)],
+    ['a link to another directory instead of a directory', (at) => symlink(outside, at)],
+    ['a dangling link instead of a directory', (at) => symlink(join(outside, 'nothing'), at)],
+    ['a file instead of a directory', (at) => writeFile(at, 'x')],
     [
-      'a link to nothing in the place of a directory',
-      (at) => symlink(join(outside, 'nothing'), at),
-    ],
-    ['a file in the place of a directory', (at) => writeFile(at, 'x')],
-    [
-      'a directory in the place of a file',
+      'a directory instead of a file',
       () => temporary.put(`store/results/${storedPath(address)}/kept`, 'x'),
     ],
   ])('rejects a write, and stays unchanged, with %s', async (_, put) => {
@@ -148,7 +144,7 @@ describe('the directory of renderings', () => {
     expect(await readText(store, address)).toBe('a');
   });
 
-  test('is not created again after its disk has disappeared', async () => {
+  test('is not created again after its disk was unmounted', async () => {
     await store.write(address, resultOf('a'));
     await rm(directory, { recursive: true });
     expect(await readText(store, address)).toBeUndefined();

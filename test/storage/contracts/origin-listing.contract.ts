@@ -3,20 +3,17 @@ import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.
 import { signal } from '../../support/open-stream.ts';
 import { hardNames } from './origin.contract.ts';
 
-/** A listing under test, with a way to fill what it lists. */
 export interface ListingFixture {
   readonly listing: OriginListing;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
 }
 
-/** Lists what is below a prefix, until there is enough. */
-export async function list(listing: OriginListing, prefix: string, most = Infinity) {
+export async function list(listing: OriginListing, prefix: string, max = Infinity) {
   const found: ListedOriginal[] = [];
-  await listing.list(prefix, (original) => found.push(original) < most, signal);
+  await listing.list(prefix, (original) => found.push(original) < max, signal);
   return found;
 }
 
-/** What every listing must do, whatever is behind it. */
 export function describeOriginListing(name: string, create: () => Promise<ListingFixture>): void {
   describe(`${name} keeps the contract of a listing:`, () => {
     let fixture: ListingFixture;
@@ -27,22 +24,22 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
     const put = async (...keys: string[]): Promise<void> => {
       for (const key of keys) await fixture.put(key, Buffer.from(key));
     };
-    const keysOf = async (prefix: string, most?: number) =>
-      (await list(fixture.listing, prefix, most)).map(({ key }) => key).sort();
+    const keysOf = async (prefix: string, max?: number) =>
+      (await list(fixture.listing, prefix, max)).map(({ key }) => key).sort();
 
-    test('the next object is listed once the visitor is done with the one before', async () => {
+    test('each object is listed after the visitor has finished the previous one', async () => {
       await put('emojis/1', 'emojis/2', 'emojis/3');
       let running = 0;
-      let most = 0;
+      let max = 0;
       const visit = async (): Promise<boolean> => {
         running += 1;
-        most = Math.max(most, running);
+        max = Math.max(max, running);
         await new Promise((resolve) => setTimeout(resolve, 5));
         running -= 1;
         return true;
       };
       await fixture.listing.list('emojis/', visit, signal);
-      expect([running, most]).toEqual([0, 1]);
+      expect([running, max]).toEqual([0, 1]);
     });
 
     test('objects are listed with key and size', async () => {

@@ -5,7 +5,7 @@ import { MediaError } from '../../../src/contract/errors.ts';
 import type { ByteRange, Source } from '../../../src/pipeline/ports.ts';
 import { openStream, signal } from '../../support/open-stream.ts';
 
-/** File names that are hard on paths, URLs and XML. */
+/** File names that are difficult in paths, URLs and XML. */
 export const hardNames: readonly string[] = [
   'my photo é.png',
   'e\u0301.png',
@@ -23,7 +23,6 @@ export const hardNames: readonly string[] = [
   '-rf',
 ];
 
-/** An origin under test, with a way to fill it. */
 export interface OriginFixture {
   readonly origin: Source;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
@@ -31,7 +30,6 @@ export interface OriginFixture {
 
 const bytes = (content: string): Uint8Array => Buffer.from(content);
 
-/** What every origin must do, whatever is behind it. */
 export function describeOrigin(name: string, create: () => Promise<OriginFixture>): void {
   describe(`${name} keeps the contract of an origin:`, () => {
     let fixture: OriginFixture;

@@ -5,15 +5,14 @@ import type { Source } from '../../../src/pipeline/ports.ts';
 import type { OriginalWriter } from '../../support/directory-storage.ts';
 import { openStream, signal } from '../../support/open-stream.ts';
 
-/** A writer under test, and the origin that reads what it writes. */
 export interface OriginalWriterFixture {
   readonly writer: OriginalWriter;
   readonly origin: Source;
-  /** Names of whatever is in the storage, parts of uploads included. */
+  /** Lists all keys, and parts of unfinished uploads. */
   readonly list: () => Promise<readonly string[]>;
-  /** Where the server of a test cannot remove the parts of an upload, and the writer must say so. */
+  /** Whether the test's server cannot remove parts of an upload, which the writer must report. */
   readonly keepsParts?: true;
-  /** Where the server of a test passes over `If-None-Match`. */
+  /** Whether the test's server ignores `If-None-Match`. */
   readonly ignoresConditions?: true;
 }
 
@@ -21,7 +20,7 @@ const MEBIBYTE = 1024 * 1024;
 
 const PARTS_ARE_KEPT = 'The upload has failed, and its parts could not be removed';
 
-/** Bytes that are nowhere the same, so that parts in another order would be noticed. */
+/** Returns bytes that reveal parts in the wrong order. */
 function numbered(sizeBytes: number): Buffer {
   const bytes = Buffer.alloc(sizeBytes);
   for (let at = 0; at + 4 <= sizeBytes; at += 4) bytes.writeUInt32BE(at, at);
@@ -39,7 +38,6 @@ async function* failAfter(sizeBytes: number): AsyncGenerator<Uint8Array> {
   throw new Error('the disk is gone');
 }
 
-/** What every writer of originals must do, whatever is behind it. */
 export function describeOriginalWriter(
   name: string,
   create: () => Promise<OriginalWriterFixture>,
@@ -66,35 +64,40 @@ export function describeOriginalWriter(
     );
 
     test.each([
-      ['that tells its length', 3 * MEBIBYTE, true],
-      ['of some bytes that do not', 3_000, false],
-      ['of many that do not', 9 * MEBIBYTE, false],
-    ])('a create-only upload %s does not replace an existing original', async (_, size, tells) => {
-      const bytes = numbered(size);
-      const write = () =>
-        fixture.writer.write('emojis/2', inChunks(bytes, 1_000_003), {
-          signal,
-          isNew: true,
-          contentType: 'image/png',
-          sizeBytes: tells ? size : undefined,
-        });
-      expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
-      const etag = await write();
-      const { etag: read, body } = await openStream(fixture.origin, 'emojis/2');
-      expect((await buffer(body)).equals(bytes)).toBe(true);
-      expect(etag).toBe(read);
-      expect(await fixture.writer.has('emojis/2', signal)).toBe(true);
-      const isSeen = fixture.ignoresConditions !== true;
-      if (isSeen) await expect(write()).rejects.toEqual(new MediaError('MEDIA_EXISTS'));
-      expect(await fixture.list()).toEqual(['emojis/2']);
-    });
+      ['with a length', 3 * MEBIBYTE, true],
+      ['of some bytes without a length', 3_000, false],
+      ['of many bytes without a length', 9 * MEBIBYTE, false],
+    ])(
+      'a create-only upload %s does not replace an existing original',
+      async (_, size, hasLength) => {
+        const bytes = numbered(size);
+        const write = () =>
+          fixture.writer.write('emojis/2', inChunks(bytes, 1_000_003), {
+            signal,
+            isNew: true,
+            contentType: 'image/png',
+            sizeBytes: hasLength ? size : undefined,
+          });
+        expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
+        const etag = await write();
+        const { etag: read, body } = await openStream(fixture.origin, 'emojis/2');
+        expect((await buffer(body)).equals(bytes)).toBe(true);
+        expect(etag).toBe(read);
+        expect(await fixture.writer.has('emojis/2', signal)).toBe(true);
+        const isSeen = fixture.ignoresConditions !== true;
+        if (isSeen) await expect(write()).rejects.toEqual(new MediaError('MEDIA_EXISTS'));
+        expect(await fixture.list()).toEqual(['emojis/2']);
+      },
+    );
 
     test.each([true, false])(
       'one of several concurrent create-only uploads is stored; with their lengths: %s',
-      async (tells) => {
+      async (hasLength) => {
         const write = (size: number) =>
           fixture.writer.write('emojis/4', inChunks(numbered(size), MEBIBYTE), {
-            ...{ signal, isNew: true, sizeBytes: tells ? size : undefined },
+            signal,
+            isNew: true,
+            sizeBytes: hasLength ? size : undefined,
           });
         const sizes = [9 * MEBIBYTE, 10 * MEBIBYTE];
         const written = await Promise.allSettled(sizes.map(write));
@@ -141,16 +144,18 @@ export function describeOriginalWriter(
     });
 
     test.each([
-      ['that declares its length', 300_000, true],
-      ['of many bytes that does not', 9 * MEBIBYTE, false],
-    ])('an upload %s replaces only the state that it names', async (_, size, tells) => {
+      ['with a length', 300_000, true],
+      ['of many bytes without a length', 9 * MEBIBYTE, false],
+    ])('an upload %s replaces only the version of its ifMatch', async (_, size, hasLength) => {
       const options = { signal, contentType: 'image/x-test' };
       const tag = await fixture.writer.write('emojis/5', inChunks(numbered(8), 8), options);
       const replaceOnce = (ifMatch: string) =>
         fixture.writer.write('emojis/5', inChunks(numbered(size), MEBIBYTE), {
-          ...{ signal, ifMatch, sizeBytes: tells ? size : undefined },
+          signal,
+          ifMatch,
+          sizeBytes: hasLength ? size : undefined,
         });
-      // The first attempt may find out that the server has another notation.
+      // The first attempt may find that the server compares tags without quotes.
       const replace = (ifMatch: string) =>
         replaceOnce(ifMatch).catch((error: MediaError) => {
           if (error.code !== 'OVERLOADED') throw error;
@@ -170,7 +175,7 @@ export function describeOriginalWriter(
       expect(await fixture.list()).toEqual(['emojis/5']);
     });
 
-    test('an upload that loses the state that it names on its way leaves the other one', async () => {
+    test('an upload whose ifMatch becomes stale does not replace the newer original', async () => {
       const write = (text: string) =>
         fixture.writer.write('emojis/7', inChunks(Buffer.from(text), 64), { signal });
       const ifMatch = await write('before');
@@ -180,7 +185,7 @@ export function describeOriginalWriter(
         yield Buffer.from('mine.');
       })();
       const written = fixture.writer.write('emojis/7', slow, { signal, ifMatch, sizeBytes: 10 });
-      // Without conditions, the server keeps the last one.
+      // Without conditional writes, the server keeps the last upload.
       if (fixture.ignoresConditions === true) return void (await written);
       await expect(written).rejects.toMatchObject({ code: 'PRECONDITION_FAILED' });
       expect(String(await read('emojis/7'))).toBe('of another writer');

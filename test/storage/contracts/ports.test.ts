@@ -15,7 +15,7 @@ import { describeOriginalWriter } from './original-writer.contract.ts';
 import { describeResultStore } from './result-store.contract.ts';
 import { describeSharedObjects } from './shared-objects.contract.ts';
 
-/** One that checks signatures, and one that cannot check those of requests to the bucket itself. */
+/** The second server cannot check signatures of requests to the bucket itself. */
 const strict = await useLocalS3();
 const lenient = await useLocalS3({ allowMismatchedSignatures: true });
 
@@ -47,7 +47,7 @@ describeOriginalWriter('the filesystem writer', async () => {
   const { path, list } = await useTemporaryDirectory();
   return { ...(await openDirectoryStorage(path)), list };
 });
-// The server knows no AbortMultipartUpload; that parts are removed is shown on Ceph (`npm run test:s3`).
+// The server does not support AbortMultipartUpload; tests on Ceph (`npm run test:s3`) show that parts are removed.
 describeOriginalWriter('the S3 writer', async () => ({
   ...createS3Fixture(lenient),
   keepsParts: true,

@@ -5,27 +5,23 @@ import { signal } from '../../support/open-stream.ts';
 import { storedPathPrefix } from '../../support/stored-path.ts';
 import { hardNames } from './origin.contract.ts';
 
-/** A reader that does not need the size in advance. */
 export const ignoreSize = (): void => undefined;
 
-/** An address of its own for every change that is made to it. */
 export function addressOf(change: Partial<ResultAddress> = {}): ResultAddress {
   const originKey = change.originKey ?? 'avatars/1/ab12';
   return { originKey, key: `${originKey}?width=64`, originalEtag: 'e1', release: 'r1', ...change };
 }
 
-/** A rendering that looks like no other of another text. */
 export function resultOf(text: string): StoredResult {
   return { body: Buffer.from(text), mimeType: 'image/webp' };
 }
 
-/** What a rendering says; `undefined` where there is none. */
+/** Returns the text of a rendering; `undefined` if it is missing. */
 export async function readText(store: ResultStore, address: ResultAddress) {
   const result = await store.read(address, signal, ignoreSize);
   return result && Buffer.from(result.body).toString();
 }
 
-/** What every store of renderings must do, wherever it has them. */
 export function describeResultStore(name: string, create: () => Promise<ResultStore>): void {
   describe(`${name} keeps the contract of a result store:`, () => {
     let store: ResultStore;
@@ -124,7 +120,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
 
       test.each([
         ['avatars/1/ab/', 2, ['avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab']],
-        // Renderings of the original `avatars/1` are in there too.
+        // Also contains renderings of the original `avatars/1`.
         ['avatars/1/', 6, ['avatars/12/ab', 'banners/1/ab']],
         ['avatars/1', 8, ['banners/1/ab']],
         ['avatars/1/a', 2, ['avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab']],

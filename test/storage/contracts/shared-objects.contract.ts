@@ -5,7 +5,6 @@ import {
   type SharedObjects,
 } from '../../../src/pipeline/blocks/ports.ts';
 
-/** What every place of the list must do. */
 export function describeSharedObjects(name: string, create: () => Promise<SharedObjects>): void {
   describe(`${name} keeps the contract of shared objects:`, () => {
     let objects: SharedObjects;
@@ -67,7 +66,7 @@ export function describeSharedObjects(name: string, create: () => Promise<Shared
       let races = 0;
       const race = async (condition: Parameters<typeof objects.write>[2]) => {
         races += 1;
-        // Other bytes in each race: on S3, equal bytes have equal tags, and two writers could succeed in turn.
+        // Each race has other bytes: on S3, equal bytes have equal tags, and two writers could succeed in turn.
         const rivals = Array.from({ length: 8 }, (_, number) => `rival ${number} of race ${races}`);
         const tags = await Promise.all(rivals.map((text) => write('race', text, condition)));
         const winners = rivals.filter((_, number) => tags[number] !== undefined);

@@ -4,17 +4,17 @@ import { forbiddenAddresses, publicAddresses } from '../../support/sites/hostile
 
 const none: AddressRules = { allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] };
 
-function faultOf(address: string, rules: Partial<AddressRules> = {}): string | undefined {
+function rejectionOf(address: string, rules: Partial<AddressRules> = {}): string | undefined {
   return new AddressGuard({ ...none, ...rules }).findRejection(address);
 }
 
 describe('the address guard', () => {
   test.each(Object.entries(forbiddenAddresses))('refuses to connect to %s', (_, addresses) => {
-    expect(addresses.filter((address) => faultOf(address) === undefined)).toEqual([]);
+    expect(addresses.filter((address) => rejectionOf(address) === undefined)).toEqual([]);
   });
 
   test.each(publicAddresses)('connects to %s', (address) => {
-    expect(faultOf(address)).toBeUndefined();
+    expect(rejectionOf(address)).toBeUndefined();
   });
 
   test.each([
@@ -28,20 +28,20 @@ describe('the address guard', () => {
     'fe80::1%eth0',
     '1.1.1.1 ',
   ])('does not accept %j as an address', (text) => {
-    expect(faultOf(text)).toBe('no address');
+    expect(rejectionOf(text)).toBe('no address');
   });
 
   test('connects to private networks that the operator allows, and to no others', () => {
     const rules = { allowedNetworks: ['10.1.0.0/16', 'fd00:1::/32', '192.168.1.1'] };
-    expect(faultOf('10.1.2.3', rules)).toBeUndefined();
-    expect(faultOf('::ffff:10.1.2.3', rules)).toBeUndefined();
-    expect(faultOf('fd00:1::7', rules)).toBeUndefined();
-    expect(faultOf('192.168.1.1', rules)).toBeUndefined();
-    expect(faultOf('10.2.0.0', rules)).toBe('private');
-    expect(faultOf('192.168.1.2', rules)).toBe('private');
-    // What carries an allowed address is not allowed by that.
-    expect(faultOf('64:ff9b::10.1.2.3', rules)).toBe('private in rfc6052');
-    expect(faultOf('2002:a01:203::', rules)).toBe('private in 6to4');
+    expect(rejectionOf('10.1.2.3', rules)).toBeUndefined();
+    expect(rejectionOf('::ffff:10.1.2.3', rules)).toBeUndefined();
+    expect(rejectionOf('fd00:1::7', rules)).toBeUndefined();
+    expect(rejectionOf('192.168.1.1', rules)).toBeUndefined();
+    expect(rejectionOf('10.2.0.0', rules)).toBe('private');
+    expect(rejectionOf('192.168.1.2', rules)).toBe('private');
+    // An address that embeds an allowed one is not allowed itself.
+    expect(rejectionOf('64:ff9b::10.1.2.3', rules)).toBe('private in rfc6052');
+    expect(rejectionOf('2002:a01:203::', rules)).toBe('private in 6to4');
   });
 
   test.each([
@@ -52,38 +52,35 @@ describe('the address guard', () => {
     '2001:0:808:808::f7f7:f7f7',
     '2a00:1450::5efe:808:808',
     '2a00:64::808:808',
-  ])('refuses to connect to %s, which contains an address of a blocked network', (address) => {
+  ])('refuses to connect to %s, which embeds an address of a blocked network', (address) => {
     const rules = { blockedNetworks: ['8.8.8.0/24'], nat64Prefixes: ['2a00:64::/96'] };
-    expect(faultOf(address)).toBeUndefined();
-    expect(faultOf(address, rules)).toBe('blocked network');
-    // What is blocked wins over what is allowed.
-    expect(faultOf(address, { ...rules, allowedNetworks: ['0.0.0.0/0', '::/0'] })).toBe(
+    expect(rejectionOf(address)).toBeUndefined();
+    expect(rejectionOf(address, rules)).toBe('blocked network');
+    // Blocked networks take precedence over allowed ones.
+    expect(rejectionOf(address, { ...rules, allowedNetworks: ['0.0.0.0/0', '::/0'] })).toBe(
       'blocked network',
     );
   });
 
-  // RFC 8215: the length of the prefix is the translator's own, so that an address is judged by each.
+  // In RFC 8215, the translator chooses the length of the prefix, so the guard checks each.
   test.each([
     '64:ff9b:1:808:8:800::',
     '64:ff9b:1:8:8:808::',
     '64:ff9b:1:0:8:808:800:0',
     '64:ff9b:1::808:808',
-  ])(
-    'refuses to connect to %s, which may contain one, regardless of allowed networks',
-    (address) => {
-      const rules = { blockedNetworks: ['8.8.8.8/32'], allowedNetworks: ['::/0'] };
-      expect(faultOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
-      expect(faultOf(address, rules)).toBe('blocked network');
-    },
-  );
+  ])('refuses to connect to %s, which may embed one, regardless of allowed networks', (address) => {
+    const rules = { blockedNetworks: ['8.8.8.8/32'], allowedNetworks: ['::/0'] };
+    expect(rejectionOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
+    expect(rejectionOf(address, rules)).toBe('blocked network');
+  });
 
   test('rejects the addresses of a blocked IPv6 network, and no others', () => {
     const rules = { blockedNetworks: ['2606:4700::/32'] };
-    expect(faultOf('2606:4700::1111', rules)).toBe('blocked network');
-    expect(faultOf('2606:4701::1111', rules)).toBeUndefined();
+    expect(rejectionOf('2606:4700::1111', rules)).toBe('blocked network');
+    expect(rejectionOf('2606:4701::1111', rules)).toBeUndefined();
   });
 
-  // RFC 6052 §2.4: 192.0.2.33 in prefixes of each length; here with public and private addresses.
+  // RFC 6052 §2.4: 192.0.2.33 in prefixes of each length, with public and private addresses.
   test.each([
     ['2001:db8::/32', '2001:db8:808:808::', '2001:db8:a00:1::'],
     ['2001:db8:100::/40', '2001:db8:108:808:8::', '2001:db8:10a:0:1::'],
@@ -94,8 +91,8 @@ describe('the address guard', () => {
     ['64:ff9b:1::/96', '64:ff9b:1::808:808', '64:ff9b:1::a00:1'],
   ])('checks the IPv4 address inside the NAT64 prefix %s', (prefix, good, bad) => {
     const rules = { nat64Prefixes: [prefix] };
-    expect(faultOf(good)).toBeDefined();
-    expect(faultOf(good, rules)).toBeUndefined();
-    expect(faultOf(bad, rules)).toBe('private');
+    expect(rejectionOf(good)).toBeDefined();
+    expect(rejectionOf(good, rules)).toBeUndefined();
+    expect(rejectionOf(bad, rules)).toBe('private');
   });
 });

@@ -6,9 +6,9 @@ import { forbiddenAddresses, forbiddenSpellings } from '../../support/sites/host
 import { useSiteServer } from '../../support/sites/site-server.ts';
 import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
 
-/** Whatever leads to this machine, by whichever family and spelling, arrives here. */
+/** Receives all connections to this machine, of both families. */
 const inside = await useSiteServer('::').catch(() => useSiteServer('127.0.0.1'));
-/** What may be fetched from: another address of this machine, which the operator allows. */
+/** Another address of this machine, which the settings allow. */
 const ALLOWED = '127.0.0.9';
 const outside = await useSiteServer(ALLOWED);
 outside.serve('/cat.png', Buffer.from('a picture'));
@@ -18,7 +18,7 @@ const rules = {
 };
 let sites: TestSites;
 
-/** Of each range that the guard knows one address: which addresses it lets through, `address-guard.test.ts` tells. */
+/** One address of each range of the guard; `address-guard.test.ts` has the permitted addresses. */
 const forbidden = Object.entries(forbiddenAddresses).map(([range, [address = '']]) => {
   return { range, address };
 });
@@ -28,8 +28,7 @@ beforeEach(() => {
   sites.resolver.set('site.test', [ALLOWED]);
 });
 
-/** What a fetch that must not be is refused with; nothing was dialled, and nobody came. */
-async function expectRefusal(
+async function expectRejection(
   url: string,
   reason: SiteFailure['reason'],
   by = sites,
@@ -50,17 +49,17 @@ describe('a forbidden address', () => {
   test.each(forbidden)('$address is rejected on every path to it ($range)', async ({ address }) => {
     const host = address.includes(':') ? `[${address}]` : address;
     for (const scheme of ['http', 'https']) {
-      await expectRefusal(`${scheme}://${host}:${inside.port}/`, 'address');
+      await expectRejection(`${scheme}://${host}:${inside.port}/`, 'address');
     }
     expect(sites.resolver.names).toEqual([]);
     for (const answer of [[address], [ALLOWED, address], [address, ALLOWED]]) {
       sites.resolver.set('evil.test', answer);
-      const failure = await expectRefusal(`http://evil.test:${inside.port}/`, 'address');
+      const failure = await expectRejection(`http://evil.test:${inside.port}/`, 'address');
       expect(failure).toMatchObject({ host: 'evil.test', address });
     }
     expect(sites.dialled).toEqual([]);
     outside.redirect('/go', `http://${host}:${inside.port}/`);
-    const failure = await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+    const failure = await expectRejection(`http://site.test:${outside.port}/go`, 'address');
     expect(failure.host).not.toBe('site.test');
   });
 
@@ -68,12 +67,12 @@ describe('a forbidden address', () => {
     '%s is rejected, directly or after a redirect',
     async (spelling) => {
       const url = spelling.replaceAll('%P', String(inside.port));
-      await expectRefusal(url, 'address');
+      await expectRejection(url, 'address');
       expect(sites.resolver.names).toEqual([]);
-      // Two of them are relative, and lead back to where they are from.
+      // Two of them are relative, and lead back to their source.
       if (/^http:\/?\d/.test(spelling)) return;
       outside.redirect('/go', url);
-      await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+      await expectRejection(`http://site.test:${outside.port}/go`, 'address');
     },
   );
 });
@@ -89,10 +88,10 @@ const dns = await useDnsServer({
   localhost: ['127.0.0.1', '::1'],
   'to-intranet.test': ['redis'],
   redis: ['10.0.0.7'],
-  // IPv4 is good at the end, IPv6 is inside.
+  // The IPv4 address is allowed, the IPv6 address is internal.
   'split.test': ['families.test'],
   'families.test': [ALLOWED, '::1'],
-  // An address beside the alias, which no resolver should give.
+  // An address next to the alias, which no resolver should return.
   'both.test': ['127.0.0.1', 'edge.test'],
   'to-number.test': ['127.0.0.1.', 'dangling.test'],
   'dangling.test': ['gone.test'],
@@ -114,7 +113,7 @@ describe('an alias of another name, resolved by c-ares', () => {
     '%s resolves to an internal address',
     async (name) => {
       const resolving = resolve();
-      const failure = await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
+      const failure = await expectRejection(`http://${name}:${inside.port}/`, 'address', resolving);
       expect(failure.host).toBe(name);
       expect(resolving.dialled).toEqual([]);
     },
@@ -124,7 +123,7 @@ describe('an alias of another name, resolved by c-ares', () => {
     '%s has no target',
     async (name) => {
       const resolving = resolve();
-      await expectRefusal(`http://${name}:${inside.port}/`, 'name', resolving);
+      await expectRejection(`http://${name}:${inside.port}/`, 'name', resolving);
       expect(resolving.dialled).toEqual([]);
     },
   );

@@ -25,7 +25,6 @@ beforeEach(async () => {
   site.serve('/cat', Buffer.from('a cat'));
 });
 
-/** Sites that may be on this machine. */
 function openSites(
   limits: ConstructorParameters<typeof TestSites>[1] = {},
   ports: readonly number[] = [],
@@ -45,23 +44,23 @@ async function readText(sites: TestSites, path: string, host = 'site.test', port
 const reasonOf = async (sites: TestSites, url: string) =>
   (await sites.failureOf(url))?.cause?.details.reason;
 
-/** @returns tells how many connections there were at most at once, those included whose end was not complete */
+/** @returns a function for the maximum number of open connections, including half-closed ones */
 function watchConnections(): () => number {
   const open = new Set<Socket>();
-  let most = 0;
+  let max = 0;
   const note = (message: unknown): void => {
     const { socket } = message as { readonly socket: Socket };
     open.add(socket);
-    most = Math.max(most, open.size);
+    max = Math.max(max, open.size);
     socket.once('close', () => open.delete(socket));
   };
   subscribe('net.client.socket', note);
   onTestFinished(() => void unsubscribe('net.client.socket', note));
-  return () => most;
+  return () => max;
 }
 
 describe('redirects of other sites', () => {
-  test('are followed, also relative ones, up to five', async () => {
+  test('are followed up to five times, also if they are relative', async () => {
     const sites = openSites();
     site.redirect('/0', '/cat');
     for (let step = 1; step <= 6; step += 1) site.redirect(`/${step}`, `${step - 1}`);
@@ -73,8 +72,8 @@ describe('redirects of other sites', () => {
 
   test.each([
     ['to itself', '/a', '/a'],
-    ['to itself, but for the fragment', '/a', '/a#b'],
-    ['to and fro', '/b', '/a'],
+    ['to itself with a fragment', '/a', '/a#b'],
+    ['back to the first URL', '/b', '/a'],
   ])('that loop are rejected: %s', async (_, first, second) => {
     const sites = openSites();
     site.redirect('/a', first);
@@ -99,12 +98,12 @@ describe('redirects of other sites', () => {
 describe('addresses of other sites', () => {
   test('are resolved once per connection, so that rebinding a name changes nothing', async () => {
     const sites = openSites();
-    // What is good at first, and inside afterwards.
+    // The name resolves to an allowed address first, then to an internal one.
     sites.resolver.set('rebinding.test', ['127.0.0.1'], ['10.0.0.1']);
     expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');
     expect(sites.resolver.names).toEqual(['rebinding.test']);
     expect(sites.dialled).toEqual(['127.0.0.1']);
-    // The connection that was kept goes where it went.
+    // The idle connection still leads to the first address.
     expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');
     site.dropConnections();
     const url = `http://rebinding.test:${site.port}/cat`;
@@ -114,14 +113,14 @@ describe('addresses of other sites', () => {
 
   test('that do not respond are skipped for others of the same name', async () => {
     const sites = openSites();
-    // Nothing listens at the first of them.
+    // No server listens on the first address.
     sites.resolver.set('two.test', ['::1', '127.0.0.1']);
     expect(await readText(sites, '/cat', 'two.test')).toBe('a cat');
     expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
   });
 });
 
-/** Sites whose names a server on this machine resolves. */
+/** Opens sites whose names a DNS server on this machine resolves. */
 async function openNamedSites(
   addresses: readonly string[],
   hold: (sites: TestSites, version: number) => Promise<unknown> | undefined,
@@ -142,7 +141,7 @@ describe('a name server that responds for only one family', () => {
   test.each([
     ['AAAA is dropped', 6],
     ['AAAA is answered after the response of the site', 6],
-  ])('delays no request: %s', async (what, late) => {
+  ])('does not delay requests: %s', async (what, late) => {
     const responded = defer<void>();
     const hold = what.endsWith('dropped') ? never : responded.promise;
     const sites = await openNamedSites(['127.0.0.1'], (_, version) =>
@@ -164,11 +163,11 @@ describe('a name server that responds for only one family', () => {
     expect(isBuffered).toBe(true);
   });
 
-  /** Withholds the addresses of IPv4 until that of IPv6, where nothing listens, has been dialled. */
+  /** Delays the IPv4 addresses until the IPv6 address, where no server listens, has been dialled. */
   const afterDial = (sites: TestSites, version: number): Promise<unknown> | undefined =>
     version === 4 ? expect.poll(() => sites.dialled).toContain('::1') : undefined;
 
-  test('gives the late family a try after a failed connection', async () => {
+  test('falls back to the late family after a failed connection', async () => {
     const sites = await openNamedSites(['::1', '127.0.0.1'], afterDial);
     expect(await readText(sites, '/cat')).toBe('a cat');
     expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
@@ -192,7 +191,7 @@ describe('a name server that responds for only one family', () => {
   });
 });
 
-describe('a connection to another site is rejected or given up', () => {
+describe('a connection to another site is rejected or abandoned', () => {
   const late = { code: 'ORIGIN_TIMEOUT', cause: { details: { reason: 'time' } } };
 
   test('if its certificate is not trusted', async () => {
@@ -212,7 +211,6 @@ describe('a connection to another site is rejected or given up', () => {
     const sites = openSites({ connectTimeoutMs: 100, inAll });
     sites.resolver.set('silent.test');
     expect(await sites.failureOf(`http://silent.test:${site.port}/cat`)).toMatchObject(late);
-    // The place of the connection is free again.
     expect(await readText(sites, '/cat')).toBe('a cat');
   });
 
@@ -232,7 +230,7 @@ describe('a connection to another site is rejected or given up', () => {
     await expect.poll(() => silent.sockets.size).toBe(0);
   });
 
-  test('when no client waits for it any more', async () => {
+  test('when no client waits for it any longer', async () => {
     const silent = await useHostileServer();
     const sites = openSites({}, [silent.port]);
     const controller = new AbortController();
@@ -259,7 +257,7 @@ describe('connections to other sites', () => {
     expect(site.countMostOpen()).toBeLessThanOrEqual(4);
   });
 
-  test('are limited in all; idle ones make room for other hosts', async () => {
+  test('are limited in total; idle ones are closed for other hosts', async () => {
     const maxWaitMs = 60_000;
     const sites = openSites({ inAll: { slots: 3, maxWaiting: 100, maxWaitMs } });
     const mostConnections = watchConnections();
@@ -269,7 +267,7 @@ describe('connections to other sites', () => {
     expect(site.countMostOpen()).toBe(3);
   });
 
-  test('are at most 64 in all, as the site itself counts them', async () => {
+  test('are at most 64 in total, as counted by the site', async () => {
     const sites = openSites();
     const many = Array.from({ length: 192 }, (_, index) => `many${index}.test`);
     for (const host of many) sites.resolver.set(host, ['127.0.0.1']);

@@ -15,7 +15,7 @@ import { addressOf, readText, resultOf } from '../contracts/result-store.contrac
 
 const HOUR_MS = 3_600_000;
 const MAX_BYTES = 1_000_000;
-/** Takes four blocks of the disk, with the directory of its original. */
+/** Needs four blocks of the disk, with the directory of its original. */
 const result = resultOf('x'.repeat(12_000));
 const COST_BYTES = 4 * 4096;
 
@@ -31,13 +31,13 @@ const upTo = (count: number) => Array.from({ length: count }, (_, number) => num
 const isThere = async (store: ResultStore, number: number) =>
   (await readText(store, numbered(number))) !== undefined;
 
-/** Which files there are; to read them would be to use them. */
+/** Lists files, since reading a rendering would renew its time of use. */
 const keptOf = (numbers: readonly number[]) =>
   numbers.filter((number) => existsSync(pathOf(number)));
 
 const useAt = (number: number, at: Date) => utimes(pathOf(number), at, at);
 
-/** Fills the directory with renderings of which number 0 was used last, and each next so much before. */
+/** Stores renderings; number 0 was used last, and each next one earlier. */
 async function fill(count: number, stepMs = HOUR_MS, body = result): Promise<void> {
   const earlier = await openDirectoryStore({ directory, maxBytes: 1e9 });
   const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
@@ -65,7 +65,7 @@ describe('the limit of the directory of renderings', () => {
     });
   });
 
-  test('loses no additional renderings if four stores sweep it at once', async () => {
+  test('evicts no additional renderings if four stores sweep at once', async () => {
     await fill(300, 0, resultOf('x'));
     const stores = await Promise.all(upTo(4).map(() => open()));
     const used = await usedBytes(directory);
@@ -121,7 +121,6 @@ describe('the limit of the directory of renderings', () => {
     const store = await open();
     await rm(join(directory, 'results'), { recursive: true });
     expect(await isThere(store, 1)).toBe(false);
-    // As soon as the directory has been swept, if it has to be.
     for (const number of upTo(20)) {
       const write = () => store.write(numbered(1_000 + number), result);
       await vi.waitFor(write, { timeout: 20_000, interval: 5 });

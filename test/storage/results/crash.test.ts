@@ -24,10 +24,10 @@ const addresses = Array.from({ length: 200 }, (_, number) =>
   addressOf({ originKey: `avatars/${number % 7}/${number}` }),
 );
 
-/** The body that a writer writes in a turn, to the address of this number. */
-function bodyOf(turn: number): Buffer<ArrayBuffer> {
-  const body = Buffer.alloc(8 + ((turn * 7_919) % 300_000), turn & 0xff);
-  body.writeUInt32BE(turn, 0);
+/** Returns the body that a writer stores in a round at this address. */
+function bodyOf(round: number): Buffer<ArrayBuffer> {
+  const body = Buffer.alloc(8 + ((round * 7_919) % 300_000), round & 0xff);
+  body.writeUInt32BE(round, 0);
   return body;
 }
 
@@ -36,7 +36,6 @@ beforeEach(async () => {
   directory = (await useTemporaryDirectory()).path;
 });
 
-/** Starts a process that writes without end. */
 async function startWriter(seed: number, maxBytes = MAX_BYTES): Promise<ChildProcess> {
   const args = [WRITER, STORE, directory, `${maxBytes}`, `${seed}`, JSON.stringify(addresses)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -51,16 +50,15 @@ async function end(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Reads every address, and counts what is there; each must be one that was written, whole. */
 async function readAll(store: ResultStore): Promise<number> {
   let found = 0;
   for (const [number, address] of addresses.entries()) {
     const result = await store.read(address, signal, ignoreSize);
     if (result === undefined) continue;
     const body = Buffer.from(result.body);
-    const turn = body.readUInt32BE(0);
-    expect(turn % addresses.length).toBe(number);
-    expect(body.equals(bodyOf(turn))).toBe(true);
+    const round = body.readUInt32BE(0);
+    expect(round % addresses.length).toBe(number);
+    expect(body.equals(bodyOf(round))).toBe(true);
     found += 1;
   }
   return found;
@@ -74,11 +72,11 @@ async function listFiles(): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
 }
 
-// The power stays on: what the disk loses without it is what the damaged files of other tests are.
+// Power cuts are not simulated; other tests read the damaged files that they leave.
 test('killed writers leave complete files within the limit, and unfinished ones that the next sweep removes', async () => {
   const incoming = join(directory, 'incoming');
   for (let round = 0; round < ROUNDS; round += 1) {
-    // First they sweep for most of the time, and then they write.
+    // At first the processes mostly sweep, then they mostly write.
     const isWide = round >= ROUNDS / 2;
     const start = (seed: number) => startWriter(seed, isWide ? 100 * MAX_BYTES : MAX_BYTES);
     const writers = await Promise.all([round, round + 100].map(start));
@@ -101,9 +99,9 @@ test('killed writers leave complete files within the limit, and unfinished ones 
 
 test('four processes that write into one directory exceed its limit by at most a tenth, and read complete files', async () => {
   const filling = await openDirectoryStore({ directory, maxBytes: 100 * MAX_BYTES });
-  for (const [turn, address] of addresses.entries()) {
+  for (const [round, address] of addresses.entries()) {
     if ((await usedBytes(directory)) > 0.85 * MAX_BYTES) break;
-    await filling.write(address, { body: bodyOf(turn), mimeType: 'image/webp' });
+    await filling.write(address, { body: bodyOf(round), mimeType: 'image/webp' });
   }
   const before = await listFiles();
   await Promise.all([1, 2, 3, 4].map((seed) => startWriter(seed)));
@@ -118,7 +116,7 @@ test('four processes that write into one directory exceed its limit by at most a
   const endMs = performance.now() + atScale(1_000, 10_000);
   while (performance.now() < endMs) await sample().then(() => sleep(5));
   expect(mostBytes).toBeLessThanOrEqual(1.1 * MAX_BYTES);
-  // A directory may go while it is listed.
+  // A directory may disappear while it is listed.
   await expect.poll(listFiles).not.toEqual(before);
   expect(await readAll(store)).toBeGreaterThan(0);
 });

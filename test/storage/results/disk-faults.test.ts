@@ -33,7 +33,7 @@ beforeEach(async () => {
   directory = await useTemporaryDirectory();
 });
 
-/** Small file systems, as `mount` takes them; all take root. */
+/** Options of `mount` for small file systems, which need root. */
 const disks = {
   '1 MiB': () => ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs'],
   'few inodes': () => ['-t', 'tmpfs', '-o', 'nr_inodes=60', 'tmpfs'],
@@ -92,7 +92,7 @@ describe('a small disk below the result store', () => {
       }
       expect(await find(3 * count - 1)).toMatchObject(resultOf((3 * count - 1) % 256, length));
       expect(await find(0)).toBeUndefined();
-      // A sweep makes room, and does not empty the store.
+      // A sweep frees space, but does not empty the store.
       expect(store.usage()?.evictions).toBeGreaterThan(count);
       expect((await readdir(join(path, 'results/avatars/1'))).length).toBeGreaterThan(count / 2);
     },
@@ -143,7 +143,7 @@ describe('a faulty disk (FUSE)', () => {
     const sweep = store.sweep();
     await disk.setFault('renderings', 'hang');
     const pending = numbers.flatMap((number) => [
-      // That order, so that writes are under way, too.
+      // In this order, so that writes run, too.
       store.write(numbered(100 + number), resultOf(100 + number)),
       expectWhole(store, number),
       store.remove('icons/'),
@@ -156,7 +156,7 @@ describe('a faulty disk (FUSE)', () => {
     expect(store.usage()?.heldBytes).toBeGreaterThan(numbers.length * 32_768);
   });
 
-  /** Puts so many renderings of an original behind the back of the store. */
+  /** Writes renderings of an original without the store. */
   const put = async (original: string, count: number): Promise<void> => {
     for (let id = 0; id < count; id += 1) {
       const name = `${id.toString(16).padStart(16, '0')}-${'0'.repeat(16)}`;
@@ -182,7 +182,7 @@ describe('a faulty disk (FUSE)', () => {
     await expectOriginal();
     await disk.setFault('renderings', 'none');
     await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
-    // What was given up does not go on.
+    // The abandoned removal does not continue in the background.
     expect(left('avatars/1/ab')).toBeGreaterThan(0);
     expect(await store.remove('avatars/1/')).toBeGreaterThan(0);
   });
@@ -196,7 +196,7 @@ describe('a faulty disk (FUSE)', () => {
     expect(performance.now() - beganMs).toBeGreaterThan(1_000);
   });
 
-  // FUSE does not say what an entry is, as some of NFS do not.
+  // FUSE does not report the type of an entry, like some NFS.
   test('that is slow is listed without blocking the event loop', async () => {
     for (const number of numbers.slice(0, 4))
       await directory.put(`disk/renderings/avatars/${number}`, 'original');

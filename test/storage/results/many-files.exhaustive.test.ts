@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { openSweptStore } from '../../support/result-directory/result-directory.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** Two million were measured by hand: memory does not depend on the number. */
+/** Memory does not depend on the number: two million files were measured by hand. */
 const DIRECTORIES = 25_000;
 const FILES_PER_DIRECTORY = 4;
 
@@ -21,11 +21,11 @@ test('a sweep of 100 000 files costs no memory', { timeout: 600_000 }, async () 
     for id in $(seq ${DIRECTORIES}); do
       for name in ${names.join(' ')}; do : >$id/$name; done
     done`;
-  // In another process, whose memory is not ours.
+  // In another process, to measure only its memory.
   execFileSync('sh', ['-c', script], { cwd: join(directory, 'results') });
   const before = resourceUsage().maxRSS;
   await store.sweep();
-  // The files, their directories, and the directory of these.
+  // Files, their directories, and the top directory.
   expect(store.usage()?.heldBytes).toBe(4096 * (DIRECTORIES * (FILES_PER_DIRECTORY + 1) + 1));
   expect(1024 * (resourceUsage().maxRSS - before)).toBeLessThan(40 * 1024 ** 2);
   await rm(join(directory, 'results'), { recursive: true }); // a hook would have less time

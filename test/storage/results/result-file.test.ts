@@ -11,13 +11,12 @@ function format(address: ResultAddress, result: StoredResult): Buffer {
   return Buffer.concat(parts ?? expect.fail('The rendering is too large'));
 }
 
-/** A file with a sum that is right, whatever else is in it. */
 function sum(file: Buffer): Buffer {
   file.writeUInt32BE(crc32(file.subarray(8)), 4);
   return file;
 }
 
-/** A file without a body whose sum is right, whatever its head says. */
+/** Returns a file without a body, with any head and a correct checksum. */
 function withHead(head: string): Buffer {
   const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head, 'latin1')]);
   bytes.writeUInt32BE(head.length, 8);

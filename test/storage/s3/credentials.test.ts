@@ -47,7 +47,7 @@ test.each<[source: CredentialSource, silence: Silence, times: number]>([
     const bytes = await read().catch(read);
     expect(bytes.equals(samples.png)).toBe(true);
     expect(endpoint.requests()).toBeGreaterThan(times);
-    // The silent requests are ended, not left behind.
+    // The silent requests have been aborted.
     await expect.poll(endpoint.open).toBe(0);
   },
 );
@@ -67,7 +67,7 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
       const app = await createTestApp({ settings: cdnSettings('cloudfront', cdn), objects });
       onTestFinished(app.close);
       expect((await sendToAdmin(app, '/purge', { assets: ['icons/1/ab'] })).statusCode).toBe(202);
-      // Signed with other keys than the CDN knows: a response shows that there were credentials.
+      // The CDN rejects these keys; its response shows that the request was signed.
       await expect.poll(() => cdn.statuses).toEqual([403]);
     },
   ];
@@ -112,7 +112,7 @@ test('readiness reports a silent credentials endpoint, and reads resume without 
     settings: { ...metricsSettings, ORIGIN_FIRST_BYTE_TIMEOUT_MS: '500' },
   });
   let key = 0;
-  /** Reads an original that nothing is known of, a while after the last one. */
+  /** Reads an uncached original some time after the last one. */
   const observe = async () => {
     clock.advance(11_000);
     key += 1;

@@ -26,7 +26,7 @@ Object.assign(process.env, LOCAL_CREDENTIALS);
 const address = addressOf();
 const PREFIX = 'media/';
 
-/** All ports of a bucket whose server says what a test wants, with the requests that came to it. */
+/** Opens all ports of a bucket with a scripted server, which records requests. */
 async function open(respond: RespondScript) {
   const { endpoint, requests } = await useScriptedS3(respond);
   const place = { endpoint, bucket: 'bucket' };
@@ -71,7 +71,7 @@ describe('an original in a bucket', () => {
         cause: { message: expect.stringContaining(`HTTP ${status}`) },
       });
       await sending;
-      // Includes what the system holds on the way.
+      // Includes the buffers of the system.
       expect(sentBytes).toBeLessThan(32 * 1024 * 1024);
     },
   );
@@ -79,13 +79,18 @@ describe('an original in a bucket', () => {
   const ofNine = { first: 1, last: 9 };
   const unsatisfiable: RespondScript = (_, it) => respondWithError(it, 416, 'InvalidRange');
   test.each<[what: string, RespondScript, range: ByteRange | undefined, RegExp]>([
-    ['a part of the whole', partOf('bytes 0-3/9', '1234'), undefined, /HTTP 206/],
-    ['no part of the whole', unsatisfiable, undefined, /^InvalidRange \(HTTP 416/],
-    ['a part of no range', answer(206, { ETag: '"a"' }, 'the whole'), ofNine, /range undefined/],
+    ['a part instead of all bytes', partOf('bytes 0-3/9', '1234'), undefined, /HTTP 206/],
+    ['a 416 for a request without range', unsatisfiable, undefined, /^InvalidRange \(HTTP 416/],
+    [
+      'a part without Content-Range',
+      answer(206, { ETag: '"a"' }, 'the whole'),
+      ofNine,
+      /range undefined/,
+    ],
     ['a part that begins before', partOf('bytes 0-8/9', 'the whole'), ofNine, /range bytes 0-8/],
     ['a part that ends before', partOf('bytes 1-7/9', 'part of'), ofNine, /range bytes 1-7/],
-    ['less than it says', partOf('bytes 1-9/20', 'part of'), ofNine, /range bytes 1-9/],
-    ['a part of no size', partOf('bytes 1-8/*', 'he whole'), ofNine, /range bytes 1-8/],
+    ['less than it declares', partOf('bytes 1-9/20', 'part of'), ofNine, /range bytes 1-9/],
+    ['a part without total size', partOf('bytes 1-8/*', 'he whole'), ofNine, /range bytes 1-8/],
   ])('is an ORIGIN_ERROR if the server sends %s', async (_, respond, range, message) => {
     const cause = { message: expect.stringMatching(message) };
     await expect(read(respond, range)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
@@ -245,14 +250,14 @@ describe('a purge in a bucket', () => {
 
   test('fails if the server lists objects outside the prefix, and keeps objects other than renderings', async () => {
     const original = `${PREFIX}avatars/1/0123456789abcdef`;
-    const beside = await open((_, response) => respondWithPage(response, ['originals/avatar']));
+    const outside = await open((_, response) => respondWithPage(response, ['originals/avatar']));
     const cause = { message: expect.stringContaining('The server lists originals/avatar') };
-    await expect(beside.store.remove('avatars/1/')).rejects.toMatchObject({ cause });
+    await expect(outside.store.remove('avatars/1/')).rejects.toMatchObject({ cause });
     const below = await open((_, response) =>
       respondWithPage(response, [original, `${original}/a-b`].map(encodeURIComponent)),
     );
     expect(await below.store.remove('avatars/1/')).toBe(0);
-    for (const { requests } of [beside, below]) {
+    for (const { requests } of [outside, below]) {
       expect(requests.map(({ method }) => method)).toEqual(['GET']);
     }
   });
@@ -280,7 +285,7 @@ test.each(['POST', 'PUT'])(
 );
 
 describe('a shared object in a bucket', () => {
-  /** The object is the same before and after the write, whose response has this status. */
+  /** The object does not change; the write has this response status. */
   const writeWith = async (status: number, found = 'old') => {
     const { endpoint } = await useScriptedS3((request, response) => {
       const head = { ETag: '"a"', 'Content-Length': found.length };
@@ -304,11 +309,11 @@ describe('a shared object in a bucket', () => {
   });
 });
 
-describe('an original that is replaced in one state alone', () => {
+describe('an original that is replaced with ifMatch', () => {
   async function* chunks() {
     yield Buffer.from('new');
   }
-  /** A server that has the state `a`, and compares tags as it likes. */
+  /** A server with an object of tag `a` and its own comparison of tags. */
   const openWith = (isMet: (condition: string | undefined) => boolean) =>
     open(({ method, headers }, response) => {
       if (method === 'HEAD') {
@@ -344,14 +349,14 @@ describe('an original that is replaced in one state alone', () => {
     expect(await writer.write('key', chunks(), options)).toBe('b');
   });
 
-  test('is not replaced if the server never confirms the state', async () => {
+  test('is not replaced if the server rejects every condition', async () => {
     const { writer } = await openWith(() => false);
     for (const code of ['OVERLOADED', 'PRECONDITION_FAILED', 'PRECONDITION_FAILED']) {
       await expect(writer.write('key', chunks(), options)).rejects.toMatchObject({ code });
     }
   });
 
-  test('is not replaced in another state', async () => {
+  test('is not replaced if its tag differs', async () => {
     const { writer, requests } = await openWith(() => true);
     const written = writer.write('key', chunks(), { ...options, ifMatch: 'other' });
     await expect(written).rejects.toMatchObject({ code: 'PRECONDITION_FAILED' });

@@ -10,11 +10,11 @@ import { useLocalS3 } from '../../support/s3/local-s3.ts';
 import { openBucketOrigin } from '../../support/s3/s3-bucket.ts';
 import { samples } from '../../support/test-app.ts';
 
-// What the service makes of an origin that fails, http/media/failures and test/cache tell.
+// http/media/failures and test/cache test how the service responds to a failing origin.
 
 const CONNECT_MS = 200;
 const STALL_MS = 600;
-/** What a busy machine may add to a deadline. */
+/** Additional time for a busy machine. */
 const SLACK_MS = 2_000;
 const KEY = 'avatars/1/ab12';
 const LARGE = 'attachments/1/2/large';
@@ -37,7 +37,7 @@ afterEach(async () => {
   await proxy.refuse();
 });
 
-/** With a pool of one connection: one that is left behind busy makes every later read fail. */
+/** With one connection: if a read left it busy, every later read would fail. */
 const createOrigin = (options: Parameters<typeof openBucketOrigin>[1] = {}) =>
   openBucketOrigin(s3, {
     endpoint: proxy.endpoint,
@@ -47,12 +47,10 @@ const createOrigin = (options: Parameters<typeof openBucketOrigin>[1] = {}) =>
     ...options,
   });
 
-/** Reads an object to its end. */
 async function read(origin = createOrigin(), until = signal) {
   return buffer((await openStream(origin, KEY, { signal: until })).body);
 }
 
-/** An error as S3 writes it. */
 function refusal(status: string, code: string, message = 'No.', head = ''): Fault {
   const body = `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`;
   return response(status, body, `${head}Content-Type: application/xml\r\n`);
@@ -67,7 +65,7 @@ const unframed =
   'HTTP/1.1 200 OK\r\nETag: "a"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n';
 const lastByte = samples.png.length - 1;
 
-/** What goes wrong, and how a read fails; the server sees one request, unless it is said otherwise. */
+/** Failures, errors of a read, and the number of requests (by default 1). */
 const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: number]>> = {
   'a body that is cut': [{ kind: 'cut', afterBytes: 1_000 }, /aborted/],
   'a body that is cut before its last byte': [{ kind: 'cut', afterBytes: lastByte }, /aborted/],
@@ -94,7 +92,7 @@ const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: numb
   ],
   '404 NoSuchKey': [refusal('404 Not Found', 'NoSuchKey'), /UNKNOWN_MEDIA/],
   '404 NoSuchBucket': [refusal('404 Not Found', 'NoSuchBucket'), /ORIGIN_ERROR.*NoSuchBucket/],
-  '404 of something that is no S3': [
+  '404 of a server other than S3': [
     response('404 Not Found', 'page not found\n'),
     /ORIGIN_ERROR.*HTTP 404/,
   ],
@@ -110,7 +108,7 @@ const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: numb
   ],
 };
 
-/** What a client and an operator are told of a failed read. */
+/** Returns the code, the message and the cause of a failed read. */
 async function failureOf(origin = createOrigin(), until = signal): Promise<string> {
   const startMs = performance.now();
   const error = await read(origin, until).then(
@@ -124,10 +122,10 @@ async function failureOf(origin = createOrigin(), until = signal): Promise<strin
 
 test.each(Object.entries(failures))(
   'a read of S3 with %s fails, and the next one succeeds',
-  async (_, [fault, told, requests = 1]) => {
+  async (_, [fault, message, requests = 1]) => {
     const origin = createOrigin();
     proxy.spoil(fault);
-    expect(await failureOf(origin)).toMatch(told);
+    expect(await failureOf(origin)).toMatch(message);
     expect(proxy.requests).toHaveLength(requests);
     proxy.spoil();
     expect((await read(origin)).equals(samples.png)).toBe(true);
@@ -135,7 +133,7 @@ test.each(Object.entries(failures))(
   },
 );
 
-test.each<[what: string, wrong: object, told: RegExp]>([
+test.each<[what: string, wrong: object, message: RegExp]>([
   ['no credentials', { AWS_ACCESS_KEY_ID: '' }, /^ORIGIN_ERROR.*CredentialsProviderError/],
   ['an unknown name', { endpoint: 'http://s3.invalid' }, /^ORIGIN_ERROR.*ENOTFOUND/],
   [
@@ -143,10 +141,10 @@ test.each<[what: string, wrong: object, told: RegExp]>([
     { endpoint: selfSigned },
     /^ORIGIN_ERROR.*SELF_SIGNED.*attempts: 1/,
   ],
-])('a read of S3 with %s fails', async (_, wrong, told) => {
+])('a read of S3 with %s fails', async (_, wrong, message) => {
   const settings = { AWS_EC2_METADATA_DISABLED: 'true', ...wrong };
   for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-  expect(await failureOf(createOrigin(wrong))).toMatch(told);
+  expect(await failureOf(createOrigin(wrong))).toMatch(message);
 });
 
 test('a read of S3 is retried after one 500, and after a reused connection was closed or refused', async () => {
@@ -166,7 +164,7 @@ test('a read of S3 is sent again on a new connection when a reused one stays sil
   await readAll(4);
   expect(proxy.accepted).toBe(4);
   proxy.silence();
-  // The first one also closes the idle connections, which may be as dead.
+  // The first read also closes the other idle connections, which may be dead, too.
   expect((await read(origin)).equals(samples.png)).toBe(true);
   expect([proxy.unheard, proxy.accepted, proxy.connections]).toEqual([1, 5, 1]);
   await readAll(4);
@@ -198,7 +196,7 @@ test.each<[string, number, Fault]>([
 });
 
 test('a read of S3 ends after the connect deadline if the TLS handshake hangs', async () => {
-  // The proxy waits for the end of a request's head.
+  // The proxy reads the head of a request to its end.
   const endpoint = proxy.endpoint.replace('http', 'https');
   expect(await failureOf(createOrigin({ endpoint }))).toMatch(
     `No connection within ${CONNECT_MS} ms.`,
@@ -223,7 +221,7 @@ test('a slow reader gets a complete object from S3, without read-ahead or a time
   for await (const chunk of body) {
     if (received === 0) {
       await new Promise((resolve) => setTimeout(resolve, 2.5 * STALL_MS));
-      // What it has not taken stays in the system's buffers, or at the server.
+      // Unread bytes stay in the system's buffers, or at the server.
       expect(proxy.sentBytes).toBeLessThan(large.length / 2);
     }
     received += chunk.length;
