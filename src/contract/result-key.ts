@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash as hashOnce } from 'node:crypto';
 import type { HighFor, MediaRequest } from './media-request.ts';
 
 /** Values of `quality` in cache keys, if the quality depends on the original. */
@@ -70,7 +70,7 @@ export function isResultPath(path: string): boolean {
 }
 
 function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
+  return hashOnce('sha256', text, 'hex').slice(0, DIGITS);
 }
 
 /** Validators of a response, which are known before it is rendered. */
@@ -87,7 +87,7 @@ export function validatorsOf(
   key: string,
   release: string,
 ): Validators & { readonly etag: string } {
-  const digest = createHash('sha256').update(JSON.stringify([etag, key, release]));
+  const digest = hashOnce('sha256', JSON.stringify([etag, key, release]), 'base64url');
   // 132 of 256 bits avoid random collisions, and keep the header short.
-  return { etag: `"${digest.digest('base64url').slice(0, 22)}"`, lastModified };
+  return { etag: `"${digest.slice(0, 22)}"`, lastModified };
 }

@@ -93,16 +93,24 @@ export async function withDeadline<Result>(
 ): Promise<Result> {
   signal?.throwIfAborted();
   const controller = new AbortController();
-  const follow = (): void => controller.abort(signal?.reason);
+  let reject: (reason: unknown) => void = () => undefined;
+  const abort = (reason: unknown): void => {
+    controller.abort(reason);
+    reject(reason);
+  };
+  const follow = (): void => abort(signal?.reason);
   signal?.addEventListener('abort', follow, { once: true });
-  const expire = (): void => controller.abort(onTimeout());
+  const expire = (): void => abort(onTimeout());
   let countdown = new Countdown(timeoutMs, expire);
   const restart = (nextTimeoutMs: number): void => {
     countdown.stop();
     countdown = new Countdown(nextTimeoutMs, expire);
   };
   try {
-    return await unlessAborted(work(controller.signal, restart), controller.signal);
+    return await new Promise<Result>((resolve, onAbort) => {
+      reject = onAbort;
+      work(controller.signal, restart).then(resolve, onAbort);
+    });
   } finally {
     countdown.stop();
     signal?.removeEventListener('abort', follow);

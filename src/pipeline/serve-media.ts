@@ -158,11 +158,13 @@ export class MediaService {
       const outcome = markCollapsed(reuseOutcome(found), isJoined);
       return { kind: 'rendition', result: known, outcome };
     }
-    const validators = validatorsOf(identity, key, release);
     // A video that is sent unmodified has other validators.
     const isRendered = !isSentUnmodified(media) || !original.isLikelyVideo(identity);
-    if (found.failure === undefined && isRendered && context.matchesCondition(validators)) {
-      return { kind: 'not-modified', validators, outcome: found.contactedOrigin ? waiting : HIT };
+    if (context.isConditional && found.failure === undefined && isRendered) {
+      const validators = validatorsOf(identity, key, release);
+      if (context.matchesCondition(validators)) {
+        return { kind: 'not-modified', validators, outcome: found.contactedOrigin ? waiting : HIT };
+      }
     }
     signal.throwIfAborted();
     const render = this.#renders.join(key, (controls) => {

@@ -9,6 +9,8 @@ import type { Writable } from 'node:stream';
 
 const PREFIX_BYTES = 8;
 
+const NO_BYTES = Buffer.alloc(0);
+
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
@@ -31,7 +33,7 @@ export interface PacketBounds {
 /** Splits a stream of bytes into packets; buffers at most one of them, within the bounds. */
 export class PacketReader {
   readonly #bounds: PacketBounds;
-  #prefix = allocate(PREFIX_BYTES);
+  readonly #prefix = new FillBuffer(Buffer.alloc(PREFIX_BYTES), PREFIX_BYTES);
   #header: FillBuffer<Buffer> | undefined;
   #body: FillBuffer<Buffer | undefined> | undefined;
 
@@ -52,7 +54,7 @@ export class PacketReader {
       rest = this.#body.take(this.#header.take(rest));
       if (!this.#header.isFull || !this.#body.isFull) return;
       const packet = { header: parseJson(this.#header.bytes), body: this.#body.bytes };
-      this.#prefix = allocate(PREFIX_BYTES);
+      this.#prefix.empty();
       this.#header = undefined;
       this.#body = undefined;
       rest = this.#prefix.take(rest);
@@ -69,23 +71,29 @@ export class PacketReader {
       throw new ProtocolError(`a packet of ${headerBytes} and ${bodyBytes} bytes`);
     }
     this.#bounds.onPacket?.();
-    this.#header = allocate(headerBytes);
-    this.#body = allocateOrSkip(bodyBytes);
+    this.#header = new FillBuffer(Buffer.allocUnsafe(headerBytes), headerBytes);
+    this.#body = bodyBytes === 0 ? new FillBuffer(NO_BYTES, 0) : allocateOrSkip(bodyBytes);
   }
 }
 
 /** Buffer that is filled as bytes arrive; without `bytes`, they are skipped. */
 class FillBuffer<Bytes extends Buffer | undefined> {
   readonly bytes: Bytes;
+  readonly #lengthBytes: number;
   #leftBytes: number;
 
   constructor(bytes: Bytes, lengthBytes: number) {
     this.bytes = bytes;
+    this.#lengthBytes = lengthBytes;
     this.#leftBytes = lengthBytes;
   }
 
   get isFull(): boolean {
     return this.#leftBytes === 0;
+  }
+
+  empty(): void {
+    this.#leftBytes = this.#lengthBytes;
   }
 
   /** Consumes the bytes of this buffer; returns the rest. */
@@ -98,13 +106,9 @@ class FillBuffer<Bytes extends Buffer | undefined> {
 }
 
 /** Allocates outside of Node's pool: a cached result would retain its neighbours in the pool. */
-function allocate(lengthBytes: number): FillBuffer<Buffer> {
-  return new FillBuffer(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
-}
-
 function allocateOrSkip(lengthBytes: number): FillBuffer<Buffer | undefined> {
   try {
-    return allocate(lengthBytes);
+    return new FillBuffer(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
   } catch (error) {
     // V8's error: "Array buffer allocation failed".
     if (error instanceof RangeError) return new FillBuffer(undefined, lengthBytes);
@@ -113,7 +117,7 @@ function allocateOrSkip(lengthBytes: number): FillBuffer<Buffer | undefined> {
 }
 
 /** Formats a packet for `writePacket`; does not copy the body. */
-export function formatPacket(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
+export function formatPacket(header: object, body: Uint8Array = NO_BYTES): Uint8Array[] {
   const json = JSON.stringify(header);
   const headerBytes = Buffer.byteLength(json);
   const head = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes);

@@ -75,9 +75,10 @@ export async function loadBody(
       if (backend.isExternal && isNotImage) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
       return { prefix, buffered: await bufferBody(backend, opened, budget, within, prefix) };
     };
-    const { prefix, buffered } = await withBodyDeadline(backend, signal, read, (late) =>
-      late.buffered?.free(),
-    );
+    // Bytes in memory need no deadline.
+    const { prefix, buffered } = await (isStream(opened.body)
+      ? withBodyDeadline(backend, signal, read, (late) => late.buffered?.free())
+      : read(signal));
     if (buffered === undefined && isVideo(prefix)) {
       return await (backend.isExternal
         ? openSiteVideo(flight, services, { opened, prefix, range })
