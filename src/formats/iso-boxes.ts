@@ -12,7 +12,11 @@ export interface Box extends Extent {
 }
 
 /** Yields the boxes between two offsets, up to the first one that does not fit; the caller bounds their number. */
-export function* walkBoxes(reader: ByteReader, start: number, limit: number): Generator<Box, void> {
+export function* iterateBoxes(
+  reader: ByteReader,
+  start: number,
+  limit: number,
+): Generator<Box, void> {
   for (let position = start; position < limit; ) {
     const box = readBox(reader, position, limit);
     yield box;

@@ -74,7 +74,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
       });
       const isWhole = walls === 'whole';
       const sandbox = isWhole ? 'bubblewrap' : walls;
-      expect(await renderer.videoSupport).toMatchObject({ isWhole, sandbox });
+      expect(await renderer.videoSupport).toMatchObject({ isFullySandboxed: isWhole, sandbox });
       const harm = await attackAll((attack) => sayByRanges(`decode 1 ${attack}`));
       expect(harm).toEqual(readHarm('whole', walls, isRoot));
     },

@@ -53,7 +53,7 @@ describe('a worker', () => {
       expect((await sharp(await render(original, 9, format)).metadata()).format).toBe('png');
       await expect(render(original, 10, format), format).rejects.toMatchObject({
         code: 'UNPROCESSABLE_MEDIA',
-        cause: { message: expect.stringContaining('Decoded 9×9 px; the header says 9×10') },
+        cause: { message: expect.stringContaining('Decoded 9×9 px; the header declares 9×10') },
       });
     }
   });

@@ -36,7 +36,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
       program: '/usr/bin/ffmpeg',
       version: expect.stringMatching(/^\d/),
       sandbox: 'bubblewrap',
-      isWhole: true,
+      isFullySandboxed: true,
       refusals: [],
       isIsolated: true,
       user: expect.stringMatching(/^(own|namespace)$/),
@@ -78,7 +78,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
 });
 
 describe('a decoder that cannot be used', () => {
-  const rows: [program: string, reason: string, isFault: boolean, PATH?: string][] = [
+  const rows: [program: string, reason: string, isUnexpected: boolean, PATH?: string][] = [
     ['off', 'VIDEO_DECODER is off', false],
     ['/nowhere/ffmpeg', '/nowhere/ffmpeg does not exist', true],
     ['/bin/true', '/bin/true cannot be used: bubblewrap: it lacks the decoders h264,', true],
@@ -86,14 +86,14 @@ describe('a decoder that cannot be used', () => {
     ['/bin/true', 'bwrap is not installed', true, '/nowhere'],
     ['auto', 'ffmpeg is not installed', false, '/nowhere'],
   ];
-  test.each(rows)('is not, and says why: %s', async (program, reason, isFault, path) => {
+  test.each(rows)('is not, and says why: %s', async (program, reason, isUnexpected, path) => {
     const environment = { PATH: path ?? '/usr/bin:/bin' };
     const videoDecoder = { ...wholeDecoder, program };
     const { renderer, sayByRanges } = await start({ videoDecoder, environment });
     expect(await renderer.videoSupport).toEqual({
       isSupported: false,
       reason: expect.stringContaining(reason),
-      isFault,
+      isUnexpected,
     });
     const unsupported = { code: 'UNSUPPORTED_MEDIA_TYPE' };
     await expect(sayByRanges('decode 1 x')).rejects.toMatchObject(unsupported);
@@ -108,7 +108,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
 
   test('has passed the trial, and is confined whole', async () => {
     const support = await shared.pool.renderer.videoSupport;
-    expect(support).toMatchObject({ isWhole: true, version: 'malicious' });
+    expect(support).toMatchObject({ isFullySandboxed: true, version: 'malicious' });
   });
 
   // What it can do to others, in each sandbox, is told by test/hostile/decoder.hostile.test.ts.

@@ -51,7 +51,7 @@ export interface GifEnd {
 }
 
 /** Walks the blocks of a GIF as libnsgif does, in linear time. Never throws. */
-export function* walkGifBlocks(
+export function* iterateGifBlocks(
   gif: Uint8Array,
 ): Generator<GifExtension | GifImageBlock | GifEnd, void> {
   // Bytes past the end count as 0, which still advances the position.

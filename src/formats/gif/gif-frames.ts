@@ -1,6 +1,11 @@
 import { corruptMedia } from '../byte-reader.ts';
 import type { Animation, Size } from '../image-header.ts';
-import { colourTableBytes, type GifImageBlock, SCREEN_BYTES, walkGifBlocks } from './gif-blocks.ts';
+import {
+  colourTableBytes,
+  type GifImageBlock,
+  iterateGifBlocks,
+  SCREEN_BYTES,
+} from './gif-blocks.ts';
 import { unpackIndices } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
@@ -31,7 +36,7 @@ const DEFAULT_DELAY_CS = 10;
 
 export function readFrames(gif: Uint8Array): GifFrame[] {
   const frames: GifFrame[] = [];
-  for (const block of walkGifBlocks(gif)) {
+  for (const block of iterateGifBlocks(gif)) {
     if (block.kind === 'image') frames.push(readFrame(gif, block));
   }
   return frames;
@@ -93,8 +98,8 @@ export function rewriteGif(
   const delaysCs = delaysOf(animation);
   for (const [index, frame] of readFrames(gif).entries()) {
     const indices = new Uint8Array(unpackedPixels(frame, canvas));
-    const { isSound, end } = unpackIndices(gif, frame.data, indices);
-    if (!isSound) throw corruptMedia(`GIF: a code in image ${index + 1} that is not there yet`);
+    const { isValid, end } = unpackIndices(gif, frame.data, indices);
+    if (!isValid) throw corruptMedia(`GIF: a code in image ${index + 1} that is not there yet`);
     if (animation !== undefined || frame.isTransparent) {
       const flags = frame.disposal | (frame.isTransparent ? TRANSPARENCY_FLAG : 0);
       parts.push(controlExtension(flags, delaysCs[index] ?? 0, frame.transparentIndex));

@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageHeader, Prefix } from '../image-header.ts';
-import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
+import { gifLabel, iterateGifBlocks } from './gif-blocks.ts';
 import { canvasOf, type GifFrame, readFrame, unpackedPixels } from './gif-frames.ts';
 
 const LOOP_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
@@ -20,7 +20,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   let isClean = true;
   let isRewritable = true;
   let blocks = 0;
-  for (const block of walkGifBlocks(bytes)) {
+  for (const block of iterateGifBlocks(bytes)) {
     const { start } = block;
     if (blocks > MAX_BLOCKS) throw corruptMedia(`GIF: more than ${MAX_BLOCKS} blocks`);
     blocks += 1;

@@ -56,7 +56,7 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
 
 export interface Unpacking {
   /** False if an undefined code appears before the last pixel. */
-  readonly isSound: boolean;
+  readonly isValid: boolean;
   /** Number of unpacked pixels; fewer than requested if the data end early. */
   readonly pixels: number;
   /** Offset after the last sub-block with codes. */
@@ -86,8 +86,8 @@ export function unpackIndices(gif: Uint8Array, data: number, indices: Uint8Array
   let pool = 0;
   let poolBits = 0;
   let blockEnd = data + 1;
-  const finish = (isSound: boolean, end: number): Unpacking => {
-    return { isSound, pixels: Math.min(start + length, pixels), end };
+  const finish = (isValid: boolean, end: number): Unpacking => {
+    return { isValid, pixels: Math.min(start + length, pixels), end };
   };
   for (let at = data + 1; ; at += 1) {
     if (at === blockEnd) {

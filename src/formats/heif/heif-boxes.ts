@@ -1,5 +1,5 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
-import { type Box, walkBoxes } from '../iso-boxes.ts';
+import { type Box, iterateBoxes } from '../iso-boxes.ts';
 
 /** A full box: `start` follows version and flags. */
 export interface FullBox extends Box {
@@ -13,7 +13,7 @@ export const MAX_CHILDREN = 20_000;
 /** Yields the boxes between two offsets, at most 20,000. @throws MediaError if a box leaves its parent */
 export function* readBoxes(reader: ByteReader, start: number, end: number): Generator<Box, void> {
   let boxes = 0;
-  for (const box of walkBoxes(reader, start, end)) {
+  for (const box of iterateBoxes(reader, start, end)) {
     if (!box.fits) throw corruptMedia(`HEIF: box ${box.type} at ${box.headerStart} does not fit`);
     boxes += 1;
     if (boxes > MAX_CHILDREN) {

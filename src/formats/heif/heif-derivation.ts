@@ -8,7 +8,7 @@ const MAX_GRID_BYTES = 12;
 
 /** Maximum bytes of a coded image, since thousands of tiles that share megabytes would be terabytes to read. */
 const MAX_BYTES_PER_PIXEL = 16;
-const MAX_BYTES_BESIDES = 64 * 1024;
+const MAX_EXTRA_BYTES = 64 * 1024;
 
 /**
  * Minimum pixels that a tile counts as, since each needs a new decoder: 14 400 tiles of 96×64 px took more than the 15
@@ -141,7 +141,7 @@ function countCoded(heif: HeifFile, item: number): number {
   const { widthPx, heightPx } = sizeOf(heif, item);
   const pixels = widthPx * heightPx;
   if (bytes === 0) throw corruptMedia(`HEIF: image ${item} is empty`);
-  if (bytes > pixels * MAX_BYTES_PER_PIXEL + MAX_BYTES_BESIDES) {
+  if (bytes > pixels * MAX_BYTES_PER_PIXEL + MAX_EXTRA_BYTES) {
     throw corruptMedia(`HEIF: image ${item} of ${pixels} px has ${bytes} bytes`);
   }
   return pixels;

@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 import type { Size } from '../image-header.ts';
-import { type Box, walkBoxes } from '../iso-boxes.ts';
+import { type Box, iterateBoxes } from '../iso-boxes.ts';
 import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 import { indexProperties, type Property, readCodedSize } from './heif-properties.ts';
 
@@ -115,7 +115,7 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   let hasMovie = false;
   for (const box of readBoxes(reader, 0, sizeBytes)) {
     if (box.type === 'meta') {
-      refuseSecondMeta(reader, box.end);
+      rejectSecondMeta(reader, box.end);
       return box;
     }
     hasMovie ||= box.type === 'moov';
@@ -125,9 +125,9 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
 }
 
 /** Throws for a second meta box, which libheif would use. Bytes that are not a box end the walk, as libheif's. */
-function refuseSecondMeta(reader: ByteReader, start: number): void {
+function rejectSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
-  for (const { type, headerStart } of walkBoxes(reader, start, reader.length)) {
+  for (const { type, headerStart } of iterateBoxes(reader, start, reader.length)) {
     if (type === 'meta' || boxes === MAX_CHILDREN) {
       throw corruptMedia(`HEIF: a box too many at ${headerStart}`);
     }
@@ -191,7 +191,7 @@ export interface DeclaredLocation {
 }
 
 /** Reads `iloc`; yields its items one by one. */
-export function* walkLocations(meta: Meta): Generator<DeclaredLocation, void> {
+export function* iterateLocations(meta: Meta): Generator<DeclaredLocation, void> {
   const box = toFullBox(meta.reader, findBox(meta, 'iloc'));
   const cursor = new BoxCursor(meta.reader, box);
   const sizes = cursor.uint(2);
@@ -222,7 +222,7 @@ export function* walkLocations(meta: Meta): Generator<DeclaredLocation, void> {
 /** Returns the extents of the items within this file. */
 function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
   const locations = new Map<number, Extent[]>();
-  for (const { item, method, isExternal, extents } of walkLocations(meta)) {
+  for (const { item, method, isExternal, extents } of iterateLocations(meta)) {
     const isHere = !isExternal && method < 2;
     const located = (isHere ? extents : []).map(({ offset, length }) => {
       const container = method === 0 ? { start: 0, end: sizeBytes } : findBox(meta, 'idat');

@@ -39,7 +39,7 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
     plain ??= Buffer.from(heif);
     plain.write('avif', 8, 'latin1');
   }
-  return withTransformsOfPicture(plain ?? heif);
+  return withPrimaryTransforms(plain ?? heif);
 }
 
 /** Copies the file with another, unhidden primary item: libheif does not return hidden ones. */
@@ -64,7 +64,7 @@ export function withPrimaryItem(
  *
  * @returns the same bytes if there is nothing to change
  */
-function withTransformsOfPicture(bytes: Uint8Array): Uint8Array {
+function withPrimaryTransforms(bytes: Uint8Array): Uint8Array {
   const heif = openHeif(bytes);
   // An image that `iden` repeats keeps its own transforms.
   if (heif === undefined || heif.types.get(heif.primary) === 'iden') return bytes;

@@ -82,7 +82,7 @@ export type Transform =
       /** Distance between the centres of the crop and of the image, in pixels. */
       readonly offset: readonly [xPx: number, yPx: number];
     }
-  | { readonly kind: 'turn'; readonly quarterTurnsLeft: number }
+  | { readonly kind: 'rotation'; readonly quarterTurnsLeft: number }
   | { readonly kind: 'mirror'; readonly swaps: 'top and bottom' | 'left and right' };
 
 /** Returns the transforms of an item in the order of association, in which libheif applies them. */
@@ -95,7 +95,7 @@ export function readTransforms(reader: ByteReader, properties: readonly Box[]): 
         return [{ kind: 'crop', size, offset: [readOffset(cursor), readOffset(cursor)] }];
       }
       case 'irot':
-        return [{ kind: 'turn', quarterTurnsLeft: cursor.uint(1) & 3 }];
+        return [{ kind: 'rotation', quarterTurnsLeft: cursor.uint(1) & 3 }];
       case 'imir': {
         const swaps = (cursor.uint(1) & 1) === 0 ? 'top and bottom' : 'left and right';
         return [{ kind: 'mirror', swaps }];
@@ -112,7 +112,7 @@ export function readShownSize(reader: ByteReader, properties: readonly Box[]): S
   if (size === undefined) throw corruptMedia('HEIF: the primary item has no size');
   for (const transform of readTransforms(reader, properties)) {
     if (transform.kind === 'crop') size = transform.size;
-    const turns = transform.kind === 'turn' ? transform.quarterTurnsLeft : 0;
+    const turns = transform.kind === 'rotation' ? transform.quarterTurnsLeft : 0;
     if (turns % 2 === 1) size = { widthPx: size.heightPx, heightPx: size.widthPx };
   }
   return checkSize(size);

@@ -1,7 +1,7 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
 import type { ImageHeader, Orientation, Prefix, Size } from '../image-header.ts';
-import { hasSegment, type JpegSegment, jpegMarker, walkJpegSegments } from './jpeg-segments.ts';
+import { hasSegment, iterateJpegSegments, type JpegSegment, jpegMarker } from './jpeg-segments.ts';
 
 /** Start of frame. */
 interface Frame extends Size {
@@ -41,7 +41,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
     hasLoss: true,
     isClean: isClean && (orientation ?? 1) === 1,
   });
-  for (const segment of walkJpegSegments(bytes)) {
+  for (const segment of iterateJpegSegments(bytes)) {
     markers += 1;
     if (markers > MAX_MARKERS) throw corruptMedia(`JPEG: more than ${MAX_MARKERS} markers`);
     const { code, at, start, end } = segment;

@@ -43,7 +43,7 @@ export function isJpeg(bytes: Uint8Array): boolean {
  *
  * @param jpeg begins with SOI, which is not yielded
  */
-export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void> {
+export function* iterateJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void> {
   let isScan = false;
   for (let position = 2; ; ) {
     const at = findMarker(jpeg, position, isScan);
@@ -107,7 +107,7 @@ function findByte(jpeg: Uint8Array, start: number): number {
  */
 export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];
-  for (const { code, at, end } of walkJpegSegments(jpeg)) {
+  for (const { code, at, end } of iterateJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) return Buffer.concat([...kept, jpeg.subarray(at)]);
     const isAlone = code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
     // Unknown markers stay, and libjpeg rejects them.
@@ -119,7 +119,7 @@ export function dropJunk(jpeg: Uint8Array): Uint8Array {
 /** Returns the file with plain EXIF in each APP1 before the first scan. */
 export function withPlainJpegExif(jpeg: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
-  for (const { code, start, end } of walkJpegSegments(jpeg)) {
+  for (const { code, start, end } of iterateJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) break;
     if (code === jpegMarker.app1 && hasAscii(jpeg, start + 2, 'Exif')) {
       blocks.push({ start: start + 2, end: Math.min(end, jpeg.length) });

@@ -1,6 +1,6 @@
 import { ByteReader, type Extent } from '../byte-reader.ts';
 import { BoxCursor, findBox, type Meta, readBoxes, toFullBox } from '../heif/heif-boxes.ts';
-import { walkLocations } from '../heif/heif-file.ts';
+import { iterateLocations } from '../heif/heif-file.ts';
 import { type Box, readBox } from '../iso-boxes.ts';
 import { MetadataRemovalError } from './stream-editor.ts';
 
@@ -59,7 +59,7 @@ export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex 
   const extents: Extent[] = [];
   let walked = 0;
   let filledBytes = 0;
-  for (const location of boxes.has('iloc') ? walkLocations(meta) : []) {
+  for (const location of boxes.has('iloc') ? iterateLocations(meta) : []) {
     walked += location.extents.length;
     if (!items.has(location.item) || location.isExternal) continue;
     if (location.method > 1) throw new MetadataRemovalError('An item is part of another item.');

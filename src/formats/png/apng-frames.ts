@@ -1,6 +1,6 @@
 import type { ByteReader, Extent } from '../byte-reader.ts';
 import type { FramePlacement, Size } from '../image-header.ts';
-import { hasRightCrc, type PngChunk } from './png-chunks.ts';
+import { hasValidCrc, type PngChunk } from './png-chunks.ts';
 
 /** A frame as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */
 export interface ApngFrame extends FramePlacement {
@@ -29,7 +29,7 @@ const MAX_INTEGER = 0x7fff_ffff;
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
   plays = 0;
-  fault: string | undefined;
+  error: string | undefined;
   readonly #reader: ByteReader;
   readonly #canvas: Size;
   #declaredFrames: number | undefined;
@@ -66,7 +66,7 @@ export class ApngFrames {
   finish(): void {
     this.#expect(
       this.frames.length === this.#declaredFrames,
-      () => `acTL says ${this.#declaredFrames} frames but there are ${this.frames.length}`,
+      () => `acTL declares ${this.#declaredFrames} frames but there are ${this.frames.length}`,
     );
     this.#expectData();
   }
@@ -139,7 +139,7 @@ export class ApngFrames {
     const { type, start, end } = chunk;
     return (
       this.#expect(isSized, () => `${type} of ${end - start} bytes at ${start}`) &&
-      this.#expect(hasRightCrc(this.#reader, chunk), () => `wrong CRC of ${type} at ${start}`)
+      this.#expect(hasValidCrc(this.#reader, chunk), () => `wrong CRC of ${type} at ${start}`)
     );
   }
 
@@ -156,8 +156,8 @@ export class ApngFrames {
     this.#expect(this.frames.at(-1)?.data.length !== 0, () => `frame ${count} has no image data`);
   }
 
-  #expect(isRight: boolean, otherwise: () => string): boolean {
-    if (!isRight) this.fault ??= otherwise();
-    return isRight;
+  #expect(isValid: boolean, describe: () => string): boolean {
+    if (!isValid) this.error ??= describe();
+    return isValid;
   }
 }

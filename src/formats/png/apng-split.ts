@@ -7,8 +7,8 @@ import {
   checkDataCrcs,
   formatPng,
   formatPngChunk,
+  iteratePngChunks,
   type PngChunk,
-  walkPngChunks,
 } from './png-chunks.ts';
 
 /** Chunks that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
@@ -30,18 +30,18 @@ export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
   if (header === undefined) throw corruptMedia('APNG: no IHDR');
   const reader = new ByteReader(apng, 'APNG');
   const canvas = readIhdr(reader, header);
-  const walk = new ApngFrames(reader, canvas);
-  for (const chunk of chunks) walk.visit(chunk);
-  walk.finish();
-  if (walk.fault !== undefined) throw corruptMedia(`APNG: ${walk.fault}`);
+  const animation = new ApngFrames(reader, canvas);
+  for (const chunk of chunks) animation.visit(chunk);
+  animation.finish();
+  if (animation.error !== undefined) throw corruptMedia(`APNG: ${animation.error}`);
   checkDataCrcs(apng); // the frames get new ones
 
   const imageData = chunks.findIndex(({ type }) => type === 'IDAT');
   const shared = chunks.slice(0, imageData).filter(({ type }) => SAMPLE_CHUNKS.has(type));
   for (const chunk of shared) {
-    if (chunk.type === 'iCCP') checkProfile(reader, chunk, walk.frames.length);
+    if (chunk.type === 'iCCP') checkProfile(reader, chunk, animation.frames.length);
   }
-  for (const frame of walk.frames) {
+  for (const frame of animation.frames) {
     const { data, ...placement } = frame;
     const compressed = Buffer.concat(data.map(({ start, end }) => reader.slice(start, end)));
     yield { ...placement, file: formatFrame(apng, header, shared, placement, compressed) };
@@ -51,7 +51,7 @@ export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
 /** Returns the chunks before IEND. */
 function readChunks(apng: Uint8Array): PngChunk[] {
   const chunks: PngChunk[] = [];
-  for (const chunk of walkPngChunks(apng)) {
+  for (const chunk of iteratePngChunks(apng)) {
     if (chunk.type === 'IEND') break;
     chunks.push(chunk);
   }

@@ -15,7 +15,7 @@ export function isPng(bytes: Uint8Array): boolean {
 }
 
 /** Walks the chunks of a PNG to the end of the file. Never throws. */
-export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
+export function* iteratePngChunks(png: Uint8Array): Generator<PngChunk, void> {
   const bytes = Buffer.from(png.buffer, png.byteOffset, png.byteLength);
   for (let position = signature.length; position < bytes.length; ) {
     const start = position + 8;
@@ -39,26 +39,26 @@ export function formatPng(chunks: readonly Uint8Array[]): Buffer {
 }
 
 /** Whether a chunk within the file has the CRC of its type and payload. */
-export function hasRightCrc(png: ByteReader, chunk: PngChunk): boolean {
+export function hasValidCrc(png: ByteReader, chunk: PngChunk): boolean {
   return crcOf(png.bytes, chunk) === png.u32be(chunk.end);
 }
 
 /** Checks the CRC of all image data, as libpng does. @throws MediaError `UNPROCESSABLE_MEDIA` */
 export function checkDataCrcs(png: Uint8Array): void {
   const reader = new ByteReader(png, 'PNG');
-  for (const chunk of walkPngChunks(png)) {
+  for (const chunk of iteratePngChunks(png)) {
     if (chunk.type === 'IEND') return;
-    if (chunk.type === 'IDAT' && !hasRightCrc(reader, chunk)) throw wrongCrc(chunk);
+    if (chunk.type === 'IDAT' && !hasValidCrc(reader, chunk)) throw crcError(chunk);
   }
 }
 
-export function wrongCrc({ type, start }: PngChunk): Error {
+export function crcError({ type, start }: PngChunk): Error {
   return corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
 }
 
 /** Returns the file with plain EXIF in each eXIf, with the right CRC. */
 export function withPlainPngExif(png: Uint8Array, orientation: Orientation): Uint8Array {
-  const chunks = [...walkPngChunks(png)].filter(
+  const chunks = [...iteratePngChunks(png)].filter(
     ({ type, end }) => type === 'eXIf' && end + 4 <= png.length,
   );
   const plain = withPlainExif(png, chunks, orientation);

@@ -3,7 +3,7 @@ import { readExifOrientation } from '../exif-block.ts';
 import type { CodePoints, ImageHeader, Orientation, Prefix } from '../image-header.ts';
 import { ApngFrames } from './apng-frames.ts';
 import { findDataError, type Ihdr, readIhdr } from './image-data.ts';
-import { hasRightCrc, type PngChunk, walkPngChunks, wrongCrc } from './png-chunks.ts';
+import { crcError, hasValidCrc, iteratePngChunks, type PngChunk } from './png-chunks.ts';
 
 /** Chunks that may be sent, with their maximum bytes (PNG 3rd edition §11): a longer chunk contains something else. */
 const CLEAN_CHUNK_BYTES = new Map([
@@ -59,12 +59,12 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
     isPlain: header.bitDepth <= 8 && !hasProfile && codePoints === undefined,
     isClean,
   });
-  for (const chunk of walkPngChunks(bytes)) {
+  for (const chunk of iteratePngChunks(bytes)) {
     const isCut = prefix?.isLongest === true && chunk.end + 4 > bytes.length;
     if (prefix !== undefined && (isCut || chunk.type === 'IDAT')) break;
     chunks += 1;
     if (chunks > MAX_CHUNKS) throw corruptMedia(`PNG: more than ${MAX_CHUNKS} chunks`);
-    proveChunk(reader, chunk);
+    checkChunk(reader, chunk);
     if (header === undefined) {
       header = readIhdr(reader, chunk);
       animation = new ApngFrames(reader, header);
@@ -114,7 +114,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
         animation?.finish();
         return toHeader(
           header,
-          isClean && chunk.end + 4 === bytes.length && hasRightCrc(reader, chunk),
+          isClean && chunk.end + 4 === bytes.length && hasValidCrc(reader, chunk),
         );
     }
   }
@@ -125,13 +125,13 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
 /**
  * Throws for a chunk outside of the file, without a valid type, or, if critical and not image data, with a wrong CRC.
  */
-function proveChunk(reader: ByteReader, chunk: PngChunk): void {
+function checkChunk(reader: ByteReader, chunk: PngChunk): void {
   const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);
   if (!/^[A-Za-z]{4}$/.test(type)) throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
   // No decoder reads the CRC of IEND.
   const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND' && type !== 'IDAT';
-  if (isCritical && !hasRightCrc(reader, chunk)) throw wrongCrc(chunk);
+  if (isCritical && !hasValidCrc(reader, chunk)) throw crcError(chunk);
 }
 
 /** Returns the header of an APNG from the chunks visited so far. */
@@ -139,19 +139,19 @@ function framesOf(
   apng: ApngFrames | undefined,
 ): Pick<ImageHeader, 'format' | 'frames' | 'animation' | 'animationError'> {
   if (!apng?.isAnimated) return { format: 'png', frames: 1, animation: undefined };
-  const { frames, plays, fault, hasDistinctFrames } = apng;
-  const isShown = fault === undefined && hasDistinctFrames;
+  const { frames, plays, error, hasDistinctFrames } = apng;
+  const isShown = error === undefined && hasDistinctFrames;
   return {
     format: 'apng',
     frames: Math.max(frames.length, 1),
     animation: isShown ? { delaysMs: frames.map(({ delayMs }) => delayMs), plays } : undefined,
-    animationError: fault === undefined ? undefined : `APNG: ${fault}`,
+    animationError: error === undefined ? undefined : `APNG: ${error}`,
   };
 }
 
 /** Reads the exponent times 100 000 (PNG 3rd edition §11.3.2.2), unless libpng ignores the chunk. */
 function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
-  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
+  if (chunk.end - chunk.start !== 4 || !hasValidCrc(reader, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
   return value > 0 ? value / 100_000 : undefined;
 }
@@ -159,7 +159,7 @@ function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
 /** Reads the colour space (PNG 3rd edition §11.3.2.6), unless its matrix or range makes browsers ignore it. */
 function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undefined {
   const { start, end } = chunk;
-  if (end - start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
+  if (end - start !== 4 || !hasValidCrc(reader, chunk)) return undefined;
   if (reader.u8(start + 2) !== 0 || reader.u8(start + 3) !== 1) return undefined;
   return { primaries: reader.u8(start), transfer: reader.u8(start + 1) };
 }

@@ -1,5 +1,5 @@
 import { ByteReader, tooLargeMedia } from '../byte-reader.ts';
-import { walkBoxes } from '../iso-boxes.ts';
+import { iterateBoxes } from '../iso-boxes.ts';
 
 /** Facts of an audio or video track (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not report. */
 export interface IsoTrack {
@@ -112,7 +112,7 @@ type Visit = (type: string, start: number, end: number) => void;
 
 /** Visits the payloads of boxes as the demultiplexer does, up to the first one that does not fit, or has no size. */
 function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
-  for (const { type, start: at, end, isOpen, fits } of walkBoxes(reader, start, limit)) {
+  for (const { type, start: at, end, isOpen, fits } of iterateBoxes(reader, start, limit)) {
     if (isOpen || !fits) return;
     visit(type, at, end);
     if (CONTAINERS.has(type) && depth < MAX_DEPTH) walk(reader, at, end, visit, depth + 1);
@@ -218,8 +218,8 @@ function readEdits(
 /** Throws for tables that would be expanded without end; uncompressed audio has no tables, and a sample per moment. */
 function checkCounts(track: TrackTables): void {
   const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
-  const isPlainSound = handler === 'soun' && constantSize;
-  if (samples > MAX_SAMPLES && !isPlainSound) throw tooLargeMedia(`ISO: ${samples} samples`);
+  const isUncompressedAudio = handler === 'soun' && constantSize;
+  if (samples > MAX_SAMPLES && !isUncompressedAudio) throw tooLargeMedia(`ISO: ${samples} samples`);
   const longest = Math.max(timedSamples, shiftedSamples, longestChunk);
   if (longest > samples) throw tooLargeMedia(`ISO: tables of ${longest} samples for ${samples}`);
 }

@@ -19,7 +19,7 @@ export function isWebp(bytes: Uint8Array): boolean {
 }
 
 /** Walks the chunks between two offsets; each begins at an even offset. Never throws. */
-export function* walkRiffChunks(
+export function* iterateRiffChunks(
   bytes: Uint8Array,
   from: number,
   to: number = bytes.length,
@@ -49,7 +49,7 @@ export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Bu
 }
 
 export function readWebpProfile(webp: Uint8Array): Uint8Array | undefined {
-  for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
+  for (const { fourCc, start, end } of iterateRiffChunks(webp, FIRST_CHUNK)) {
     if (fourCc === 'ICCP') return webp.subarray(start, end);
   }
   return undefined;
@@ -58,7 +58,7 @@ export function readWebpProfile(webp: Uint8Array): Uint8Array | undefined {
 /** Returns the file with plain EXIF in each EXIF chunk. */
 export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
-  for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
+  for (const { fourCc, start, end } of iterateRiffChunks(webp, FIRST_CHUNK)) {
     if (fourCc === 'EXIF') blocks.push({ start, end: Math.min(end, webp.length) });
   }
   return withPlainExif(webp, blocks, orientation);

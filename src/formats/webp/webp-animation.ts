@@ -3,8 +3,8 @@ import {
   FIRST_CHUNK,
   formatChunk,
   isWebp,
+  iterateRiffChunks,
   readBitstreamSize,
-  walkRiffChunks,
 } from './riff-chunks.ts';
 
 interface Chunk {
@@ -132,7 +132,7 @@ function readEncoded(file: Uint8Array): EncodedWebp {
 
 /** Reads chunks; the last padding byte may be missing. */
 function readChunks(bytes: Buffer, from: number, to: number = bytes.length): Chunk[] {
-  return Array.from(walkRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
+  return Array.from(iterateRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
     if (end > to)
       throw new Error(`Expected a RIFF chunk at byte ${start} but received ${to} bytes`);
     return { fourCc, payload: bytes.subarray(start, end) };

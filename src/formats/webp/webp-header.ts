@@ -4,10 +4,10 @@ import type { ImageHeader, Orientation, Prefix, Size } from '../image-header.ts'
 import type { ByteSource } from '../video/av-metadata.ts';
 import {
   FIRST_CHUNK,
+  iterateRiffChunks,
   nextChunk,
   type RiffChunk,
   readBitstreamSize,
-  walkRiffChunks,
 } from './riff-chunks.ts';
 
 /** Flags of VP8X (RFC 9649 §2.7.1). */
@@ -46,7 +46,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
     hasLoss ||= fourCc === 'VP8 ';
     if (chunks > MAX_CHUNKS) throw corruptMedia(`WebP: more than ${MAX_CHUNKS} chunks`);
   };
-  for (const chunk of walkRiffChunks(reader.bytes, FIRST_CHUNK)) {
+  for (const chunk of iterateRiffChunks(reader.bytes, FIRST_CHUNK)) {
     countChunk(chunk);
     const { fourCc, start, end } = chunk;
     const length = end - start;
@@ -118,7 +118,7 @@ function readPrefix(
   canvas: Size | undefined,
   isAnimated: boolean,
 ): ImageHeader {
-  const chunks = isAnimated ? [] : walkRiffChunks(reader.bytes, FIRST_CHUNK);
+  const chunks = isAnimated ? [] : iterateRiffChunks(reader.bytes, FIRST_CHUNK);
   let still: Size | undefined;
   for (const chunk of chunks) {
     const end = Math.min(chunk.end, reader.length);
@@ -148,7 +148,7 @@ export async function readWebpOrientation(source: ByteSource): Promise<Orientati
     return 1;
   let position = FIRST_CHUNK;
   for (let left = MAX_CHUNKS_TO_EXIF; left > 0 && position + 8 <= source.sizeBytes; left -= 1) {
-    const [chunk] = walkRiffChunks(await read(position, position + 8), 0);
+    const [chunk] = iterateRiffChunks(await read(position, position + 8), 0);
     if (chunk === undefined) break;
     const { fourCc, start, end } = chunk;
     if (fourCc === 'EXIF') {
@@ -170,7 +170,7 @@ function isCleanFrame(
   const { start } = frame;
   let image: Size | undefined;
   let isClean = true;
-  for (const chunk of walkRiffChunks(reader.bytes, start + FRAME_HEADER_BYTES, frame.end)) {
+  for (const chunk of iterateRiffChunks(reader.bytes, start + FRAME_HEADER_BYTES, frame.end)) {
     countChunk(chunk);
     if (chunk.end > frame.end) {
       throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} leaves its frame`);

@@ -71,8 +71,8 @@ export function openOriginal(
 export function checkDecodedSize(decoded: Size, planned: Size): void {
   const { widthPx, heightPx } = decoded;
   if (widthPx === planned.widthPx && heightPx === planned.heightPx) return;
-  const says = `${planned.widthPx}×${planned.heightPx}`;
-  throw corruptMedia(`Decoded ${widthPx}×${heightPx} px; the header says ${says}`);
+  const expected = `${planned.widthPx}×${planned.heightPx}`;
+  throw corruptMedia(`Decoded ${widthPx}×${heightPx} px; the header declares ${expected}`);
 }
 
 interface Still {
@@ -174,7 +174,7 @@ export async function decodeStrictly<Result>(
       return await transform(bytes, strictness);
     } catch (error) {
       if (strictness === 'error' || !isHarmless(error)) {
-        throw await findFault(error, bytes, job, frames, strictness);
+        throw await toOriginalError(error, bytes, job, frames, strictness);
       }
       bytes = dropJunk(original);
     }
@@ -188,7 +188,7 @@ function isHarmless(error: unknown): boolean {
 }
 
 /** Decodes without encoding, since libvips reports "unable to write" for a failure of either. */
-async function findFault(
+async function toOriginalError(
   error: unknown,
   original: Uint8Array,
   job: RenderJob,

@@ -17,7 +17,7 @@ export interface Plane {
 }
 
 /** Fractions of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); by default those of BT.601. */
-const SHARES: Readonly<Record<number, readonly [red: number, blue: number]>> = {
+const LUMA_COEFFICIENTS: Readonly<Record<number, readonly [red: number, blue: number]>> = {
   1: [0.2126, 0.0722],
   4: [0.3, 0.11],
   7: [0.212, 0.087],
@@ -123,7 +123,7 @@ type Convert = (
 
 function fromYCbCr({ matrix }: CodedPicture, scale: Scale): Convert {
   const { lumaOffset, lumaFactor, chromaOffset, chromaFactor } = scale;
-  const [redShare, blueShare] = SHARES[matrix] ?? BT_601;
+  const [redShare, blueShare] = LUMA_COEFFICIENTS[matrix] ?? BT_601;
   const greenShare = 1 - redShare - blueShare;
   const redOfCr = 2 * (1 - redShare) * chromaFactor;
   const blueOfCb = 2 * (1 - blueShare) * chromaFactor;

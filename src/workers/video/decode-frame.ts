@@ -7,7 +7,7 @@ import {
 } from '../../formats/video/av-metadata.ts';
 import type { ForkServer, ProgramStart } from '../fork-server/client.ts';
 import { overloaded } from '../worker-errors.ts';
-import { ProgramFault, runProgram } from './program-run.ts';
+import { ProgramError, runProgram } from './program-run.ts';
 
 /** Format and decoder of ffmpeg by codec. */
 export const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: string]>> = {
@@ -72,7 +72,7 @@ async function* runDecoder(
   try {
     yield* runProgram(forkServer, run, signal);
   } catch (error) {
-    if (!(error instanceof ProgramFault)) throw error;
+    if (!(error instanceof ProgramError)) throw error;
     const shortage = lines.find((line) => NOT_RUN.test(line));
     if (shortage !== undefined) throw overloaded(shortage);
     const cause = new Error([`The video decoder failed: ${error.message}`, ...lines].join('\n'));

@@ -16,15 +16,15 @@ export interface ProgramRun extends ProgramStart {
 }
 
 /** A program that failed or wrote too much output. */
-export class ProgramFault extends Error {
-  override readonly name = 'ProgramFault';
+export class ProgramError extends Error {
+  override readonly name = 'ProgramError';
 }
 
 /**
  * Runs a program to its end, and kills it with all its processes when the caller stops reading.
  *
  * @returns its standard output in pieces
- * @throws ProgramFault if its status is not 0, or it writes too much, MediaError `OVERLOADED` if it could not be
+ * @throws ProgramError if its status is not 0, or it writes too much, MediaError `OVERLOADED` if it could not be
  *   started; or `signal.reason`
  */
 export async function* runProgram(
@@ -60,7 +60,7 @@ export async function* runProgram(
     signal.throwIfAborted();
     if (channel === undefined || ending === LOST_WITH_FORK_SERVER)
       throw overloaded(`The video decoder could not be started: ${ending}.`);
-    if (ending !== 'status 0') throw new ProgramFault(`it ended with ${ending}`);
+    if (ending !== 'status 0') throw new ProgramError(`it ended with ${ending}`);
   } finally {
     signal.removeEventListener('abort', kill);
     kill();
@@ -86,5 +86,5 @@ async function* exchange(
   } catch {
     // The program ended before it had read its input; its status has the reason.
   }
-  if (bytes > maxOutputBytes) throw new ProgramFault(`it wrote more than ${maxOutputBytes} bytes`);
+  if (bytes > maxOutputBytes) throw new ProgramError(`it wrote more than ${maxOutputBytes} bytes`);
 }

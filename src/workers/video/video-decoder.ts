@@ -54,13 +54,13 @@ export type VideoSupport =
       readonly program: string;
       readonly version: string;
       /** Whether each process is confined whole (contract §12). */
-      readonly isWhole: boolean;
+      readonly isFullySandboxed: boolean;
     })
   | {
       readonly isSupported: false;
       readonly reason: string;
       /** Whether an operator could have expected posters. */
-      readonly isFault: boolean;
+      readonly isUnexpected: boolean;
     };
 
 interface Found {
@@ -153,12 +153,12 @@ export class VideoDecoder implements FrameSource {
       const { refusal, version } = await this.#try(sandbox, signal);
       if (version !== undefined) {
         const confinement = confinementBy(sandbox, refusals);
-        const isWhole = listExposures(confinement).length === 0;
+        const isFullySandboxed = listExposures(confinement).length === 0;
         const support = {
           isSupported: true as const,
           program: found,
           version,
-          isWhole,
+          isFullySandboxed,
           ...confinement,
         };
         return { sandbox, support };
@@ -213,8 +213,8 @@ function isOverload(error: unknown): boolean {
   return error instanceof MediaError && error.code === 'OVERLOADED';
 }
 
-function noSupport(reason: string, isFault = true): Found {
-  return { support: { isSupported: false, reason, isFault } };
+function noSupport(reason: string, isUnexpected = true): Found {
+  return { support: { isSupported: false, reason, isUnexpected } };
 }
 
 export function describeVideoSupport(support: VideoSupport): string {

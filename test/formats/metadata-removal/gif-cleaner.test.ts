@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { walkGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
+import { iterateGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
 import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
 import { gifControl, gifImage, gifLoop, gifScreen, join, type Part } from '../containers.ts';
 import { corpusFile, corpusFiles, headerOf } from '../header-of.ts';
@@ -34,7 +34,7 @@ describe('a cleaned GIF', () => {
     expectNoSecret(file, cleaned);
     const extensionEnd = 19 + extension.length;
     expect(cleaned.subarray(extensionEnd).equals(file.subarray(extensionEnd))).toBe(true);
-    expect([...walkGifBlocks(cleaned)].map(({ start }) => start)).toContain(extensionEnd);
+    expect([...iterateGifBlocks(cleaned)].map(({ start }) => start)).toContain(extensionEnd);
     expect(headerOf(cleaned)).toMatchObject({ frames: 2 });
     await expectSamePicture(cleaned, file);
   });

@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
-import { FIRST_CHUNK, walkRiffChunks } from '../../../src/formats/webp/riff-chunks.ts';
+import { FIRST_CHUNK, iterateRiffChunks } from '../../../src/formats/webp/riff-chunks.ts';
 import {
   anmf,
   join,
@@ -25,7 +25,7 @@ const bitstream = blank.subarray(FIRST_CHUNK);
 const flags = { animation: 2, xmp: 4, exif: 8 };
 
 const chunksOf = (webp: Buffer) =>
-  [...walkRiffChunks(webp, FIRST_CHUNK)].map(({ fourCc }) => fourCc);
+  [...iterateRiffChunks(webp, FIRST_CHUNK)].map(({ fourCc }) => fourCc);
 
 describe('a cleaned WebP', () => {
   test.each([

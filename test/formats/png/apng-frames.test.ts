@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { containerOf } from '../../../src/formats/containers.ts';
 import type { FramePatch } from '../../../src/formats/image-header.ts';
-import { walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
+import { iteratePngChunks } from '../../../src/formats/png/png-chunks.ts';
 import {
   type ApngChunk,
   type DrawnApng,
@@ -137,7 +137,7 @@ describe('an APNG split into frames', () => {
     const [header = expect.fail(), ...others] = drawApngChunks({ ...drawn, before });
     const interlaced = { type: 'IHDR', data: join(header.data.subarray(0, -1), 1) };
     for (const { file } of await takeApart(formatChunks([interlaced, ...others]))) {
-      expect([...walkPngChunks(file)].map(({ type }) => type)).toEqual([
+      expect([...iteratePngChunks(file)].map(({ type }) => type)).toEqual([
         ...['IHDR', ...meanings, 'IDAT', 'IEND'],
       ]);
       expect(file[28]).toBe(1); // interlaced, as the original

@@ -1,15 +1,15 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 import type { SourceFormat } from '../../../src/contract/image-formats.ts';
 import { ByteReader } from '../../../src/formats/byte-reader.ts';
-import { walkGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
+import { iterateGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
 import { readBoxes } from '../../../src/formats/heif/heif-boxes.ts';
 import {
   hasSegment,
+  iterateJpegSegments,
   jpegMarker,
-  walkJpegSegments,
 } from '../../../src/formats/jpeg/jpeg-segments.ts';
-import { hasRightCrc, walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
-import { FIRST_CHUNK, walkRiffChunks } from '../../../src/formats/webp/riff-chunks.ts';
+import { hasValidCrc, iteratePngChunks } from '../../../src/formats/png/png-chunks.ts';
+import { FIRST_CHUNK, iterateRiffChunks } from '../../../src/formats/webp/riff-chunks.ts';
 import { join, jpegSegment, pngChunk, riffChunk, webpFile } from '../../formats/containers.ts';
 import { box } from '../../support/images/heif-file.ts';
 import { gifSubBlocks } from '../bombs/gif-bombs.ts';
@@ -31,8 +31,8 @@ export interface PartCodec {
 
 const png: PartCodec = {
   parse: (file) =>
-    [...walkPngChunks(file)].map((chunk) => {
-      if (!hasRightCrc(new ByteReader(file, 'PNG'), chunk)) throw new RangeError('CRC');
+    [...iteratePngChunks(file)].map((chunk) => {
+      if (!hasValidCrc(new ByteReader(file, 'PNG'), chunk)) throw new RangeError('CRC');
       return { tag: chunk.type, data: file.subarray(chunk.start, chunk.end) };
     }),
   format: (parts) =>
@@ -60,7 +60,7 @@ const SCAN = 'scan';
 /** Segments by their marker's second byte in hexadecimal; entropy-coded data by themselves. */
 const jpeg: PartCodec = {
   parse: (file) => {
-    const segments = [...walkJpegSegments(file)];
+    const segments = [...iterateJpegSegments(file)];
     const count = segments.findIndex(({ code }) => code === jpegMarker.eoi);
     return segments.slice(0, count).flatMap(({ code, start, end }, index) => {
       if (!hasSegment(code)) throw new RangeError('no segment');
@@ -82,7 +82,7 @@ const jpeg: PartCodec = {
 const FRAME_HEADER_BYTES = 16;
 
 function parseRiff(file: Buffer, from: number, to: number): Part[] {
-  return [...walkRiffChunks(file, from, to)].map(({ fourCc: tag, start, end }) => {
+  return [...iterateRiffChunks(file, from, to)].map(({ fourCc: tag, start, end }) => {
     if (end > to) throw new RangeError('end');
     if (tag !== 'ANMF') return { tag, data: file.subarray(start, end) };
     const images = start + FRAME_HEADER_BYTES;
@@ -114,7 +114,7 @@ const gif: PartCodec = {
     const parts: Part[] = [];
     let first = file.length;
     let end = '';
-    for (const block of walkGifBlocks(file)) {
+    for (const block of iterateGifBlocks(file)) {
       const { kind, start } = block;
       end = kind;
       first = Math.min(first, start);

@@ -83,8 +83,8 @@ function drawFrame(gif: Uint8Array, frame: GifFrame, canvas: FrameCanvas): void 
     dispose: disposeOf(frame),
   });
   const indices = new Uint8Array(unpackedPixels(frame, size));
-  const { isSound, pixels } = unpackIndices(gif, frame.data, indices);
-  if (!isSound) throw corruptMedia('GIF: an undefined code');
+  const { isValid, pixels } = unpackIndices(gif, frame.data, indices);
+  if (!isValid) throw corruptMedia('GIF: an undefined code');
   const target = new Uint32Array(canvas.pixels.buffer);
   const colours = readColours(gif, frame);
   const invisible = isTransparent ? transparentIndex : -1;

@@ -40,7 +40,7 @@ function composeGrid(
     const picture = decode(tile);
     first ??= picture;
     canvas ??= createCanvas(first, widthPx, heightPx);
-    if (!isAlike(first, picture)) throw corruptMedia('HEIF: tiles of different kinds');
+    if (!hasSameFormat(first, picture)) throw corruptMedia('HEIF: tiles of different kinds');
     const [column, row] = [index % columns, Math.floor(index / columns)];
     for (const [channel, plane] of picture.planes.entries()) {
       const target = canvas.planes[channel];
@@ -65,7 +65,7 @@ function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): Co
 }
 
 /** Whether two tiles have the same depth and chroma format. */
-function isAlike(one: CodedPicture, other: CodedPicture): boolean {
+function hasSameFormat(one: CodedPicture, other: CodedPicture): boolean {
   const sizes = ({ planes }: CodedPicture): string =>
     planes.map(({ widthPx, heightPx }) => `${widthPx}x${heightPx}`).join();
   return one.depth === other.depth && sizes(one) === sizes(other);

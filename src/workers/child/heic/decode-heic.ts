@@ -71,7 +71,7 @@ function hasSizeOf({ planes: [one] }: CodedPicture, { planes: [other] }: CodedPi
 /** @throws MediaError `UNPROCESSABLE_MEDIA` if an aperture leaves the picture */
 function apply(transform: Transform, pixels: Pixels): Sharp {
   const image = fromPixels(pixels);
-  if (transform.kind === 'turn') return image.rotate(-90 * transform.quarterTurnsLeft);
+  if (transform.kind === 'rotation') return image.rotate(-90 * transform.quarterTurnsLeft);
   if (transform.kind === 'mirror') {
     return transform.swaps === 'left and right' ? image.flop() : image.flip();
   }

@@ -32,7 +32,7 @@ export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): Co
       if (picture !== 0) return readPicture(libde265, picture, pointer);
       if (!hasMore) break;
     }
-    throw corruptMedia('libde265: no whole picture');
+    throw corruptMedia('libde265: no complete picture');
   } finally {
     libde265._free(pointer);
     libde265._de265_free_decoder(decoder);

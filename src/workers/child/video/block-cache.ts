@@ -5,7 +5,7 @@ import type { ByteSource } from '../../../formats/video/av-metadata.ts';
 const BLOCK_BYTES = 64 * 1024;
 
 /** Files up to this size are read at once, which costs less than a second request. */
-const MAX_WHOLE_BYTES = 4 * BLOCK_BYTES;
+const MAX_SINGLE_READ_BYTES = 4 * BLOCK_BYTES;
 
 /** Bytes of a file, read in whole blocks, each once: a demultiplexer makes thousands of reads of a few bytes. */
 export class BlockCache implements ByteSource {
@@ -43,7 +43,7 @@ export class BlockCache implements ByteSource {
   /** @throws MediaError `MEDIA_TOO_LARGE` beyond the limit; the error of the source */
   async read(start: number, end: number): Promise<Uint8Array> {
     if (start >= end) return new Uint8Array();
-    const isWhole = this.sizeBytes <= MAX_WHOLE_BYTES;
+    const isWhole = this.sizeBytes <= MAX_SINGLE_READ_BYTES;
     const stop = isWhole ? this.sizeBytes : end;
     let missing: number | undefined;
     const first = isWhole ? 0 : Math.floor(start / BLOCK_BYTES);

@@ -29,7 +29,7 @@ const MAX_READS = 200_000;
 /** Elements outside of clusters that are read although they leave the file. */
 const CUT_IDS: readonly number[] = [ebmlIds.Segment, ebmlIds.Cluster];
 
-const MAX_WHOLE_BYTES = 64 * 1024;
+const MAX_SINGLE_READ_BYTES = 64 * 1024;
 
 /** Bytes of a track before its tables: its headers and the description of its samples. */
 const HEAD_BYTES = 4096;
@@ -187,7 +187,7 @@ export async function demultiplex<Result>(
  * demultiplexer skips these to the next box.
  */
 async function readMovie(cache: BlockCache, start: number, end: number): Promise<Uint8Array> {
-  if (end - start <= MAX_WHOLE_BYTES) return await cache.read(start, end);
+  if (end - start <= MAX_SINGLE_READ_BYTES) return await cache.read(start, end);
   const movie = Buffer.alloc(end - start);
   const copy = async (from: number, to: number): Promise<void> => {
     movie.set(await cache.read(from, to), from - start);
@@ -204,28 +204,28 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
       break;
     }
     const isTrack = hasAscii(head, 4, 'trak');
-    const sound = isTrack ? measureSound(head) : undefined;
-    if (sound !== undefined) await copy(at, Math.min(next, at + sound));
+    const headBytes = isTrack ? measureAudioHead(head) : undefined;
+    if (headBytes !== undefined) await copy(at, Math.min(next, at + headBytes));
     else if (IGNORED_BOXES.some((type) => hasAscii(head, 4, type))) await copy(at, at + box.start);
     else {
       // One read also covers the head of the next box.
       await cache.read(at, Math.min(end, next + HEAD_BYTES));
       await copy(at, next);
     }
-    hasVideo ||= isTrack && sound === undefined;
+    hasVideo ||= isTrack && headBytes === undefined;
     at = next;
   }
   return movie;
 }
 
-/** Returns the bytes of an audio track before its sample tables; `undefined` for another track or order. */
-function measureSound(head: Uint8Array): number | undefined {
+/** Returns the bytes of an audio track before its sample tables; `undefined` for other tracks or another sequence. */
+function measureAudioHead(head: Uint8Array): number | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   // ISO/IEC 14496-12 §8.4.3: the type follows version, flags and four bytes.
   const handler = bytes.indexOf('hdlr', 0, 'latin1');
   const tables = bytes.indexOf('stbl', handler, 'latin1');
-  const isSound = handler >= 0 && hasAscii(bytes, handler + 12, 'soun');
-  if (!isSound || tables < 0 || !hasAscii(bytes, tables + 8, 'stsd')) return undefined;
+  const isAudio = handler >= 0 && hasAscii(bytes, handler + 12, 'soun');
+  if (!isAudio || tables < 0 || !hasAscii(bytes, tables + 8, 'stsd')) return undefined;
   const end = tables + 4 + bytes.readUInt32BE(tables + 4);
   return end <= bytes.length ? end : undefined;
 }

@@ -23,7 +23,7 @@ const MAX_DURATION_READS = 8;
 const MAX_FRAGMENT_READS = 2;
 
 /** Containers without video, even if their index is damaged. */
-const SOUND_CONTAINERS: readonly AvContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
+const AUDIO_CONTAINERS: readonly AvContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
 
 const CODEC_NAME = /^[\w.-]{1,64}$/;
 
@@ -49,7 +49,7 @@ const ORIENTATIONS: readonly (readonly Orientation[])[] = [
 export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
-  if (container === undefined) throw corruptMedia('neither video nor sound');
+  if (container === undefined) throw corruptMedia('neither video nor audio');
   const kind = kindOf(container);
   const nothing = {
     container,
@@ -59,7 +59,7 @@ export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
     video: undefined,
   } as const;
   if (container === 'mp3') {
-    const posterError = unsupported('sound alone');
+    const posterError = unsupported('audio only');
     const durationS = round(await readMp3DurationS(cache, MAX_DURATION_BYTES));
     return { ...nothing, codec: 'mp3', durationS, hasAudio: true, posterError };
   }
@@ -70,7 +70,7 @@ export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
     if (!isFileError(error)) throw error;
     const posterError =
       kind === 'audio'
-        ? unsupported('sound alone')
+        ? unsupported('audio only')
         : { code: error.code, reason: String(error.cause ?? error) };
     const isEncrypted = guarded.iso?.tracks.some(({ entry }) => entry === 'encv');
     const hasAudio = kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo);
@@ -83,14 +83,14 @@ export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
 }
 
 function kindOf(container: AvContainer): AvMetadata['kind'] {
-  return SOUND_CONTAINERS.includes(container) ? 'audio' : 'video';
+  return AUDIO_CONTAINERS.includes(container) ? 'audio' : 'video';
 }
 
 async function readMetadata(opened: OpenedAv): Promise<AvMetadata> {
-  const { tracks, video, sounds } = opened;
+  const { tracks, video, audioTracks } = opened;
   const { container } = opened.source;
   const hasTracks = tracks.length > 0;
-  const track = video ?? sounds[0];
+  const track = video ?? audioTracks[0];
   const videoTrack = video && (await readVideoTrack(opened, video));
   const isSized = videoTrack && [videoTrack.codedSize, videoTrack.size].every(isSize);
   return {
@@ -98,7 +98,7 @@ async function readMetadata(opened: OpenedAv): Promise<AvMetadata> {
     kind: kindOf(container) === 'video' && (video || !hasTracks) ? 'video' : 'audio',
     codec: track && (await readCodec(opened, track)),
     durationS: round(await readDurationS(opened)),
-    hasAudio: hasTracks ? sounds.length > 0 : undefined,
+    hasAudio: hasTracks ? audioTracks.length > 0 : undefined,
     video: isSized ? videoTrack : undefined,
     posterError: await findPosterError(opened, videoTrack),
   };
@@ -123,8 +123,8 @@ export function readVideoTrack({ source }: OpenedAv, track: InputVideoTrack): Pr
 function orientationOf(matrix: readonly number[]): Orientation {
   const [a = 1, b = 0, , c = 0, d = 1] = matrix;
   const quarters = Math.round(Math.atan2(b, a) / (Math.PI / 2));
-  const isMirrored = a * d - b * c < 0;
-  return ORIENTATIONS[isMirrored ? 1 : 0]?.[(quarters + 4) % 4] ?? 1;
+  const isFlipped = a * d - b * c < 0;
+  return ORIENTATIONS[isFlipped ? 1 : 0]?.[(quarters + 4) % 4] ?? 1;
 }
 
 /** Returns why a file has no poster, by its index. */

@@ -7,7 +7,7 @@ import { isFileError, type OpenedAv } from './open-av.ts';
 const MAX_KEY_FRAME_BYTES = 8 * 2 ** 20;
 
 /** Moments of the next candidates if the first key frame is empty, in seconds (contract §12). */
-const LATER_S = [2, 5, 10];
+const LATER_TIMES_S = [2, 5, 10];
 
 export interface KeyFrame {
   readonly data: Uint8Array;
@@ -29,7 +29,7 @@ export async function* readKeyFrames(
   const first = await demultiplex(source, () => findFirst(track));
   const seen = new Set([first.sequenceNumber]);
   yield toKeyFrame(first);
-  for (const atS of LATER_S) {
+  for (const atS of LATER_TIMES_S) {
     try {
       const later = await demultiplex(source, async () => {
         const found = await packets.getKeyPacket(atS, { metadataOnly: true });
@@ -37,7 +37,7 @@ export async function* readKeyFrames(
         seen.add(found.sequenceNumber);
         checkSize(found);
         const packet = await packets.getKeyPacket(atS);
-        return packet === null || (await isFalseKey(track, packet)) ? undefined : packet;
+        return packet === null || (await isMislabelled(track, packet)) ? undefined : packet;
       });
       if (later !== undefined) yield toKeyFrame(later);
     } catch (error) {
@@ -54,11 +54,12 @@ async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
   checkSize(found);
   const packet = await packets.getFirstKeyPacket();
   if (packet === null) throw corruptMedia('the file ends within the first key frame');
-  if (await isFalseKey(track, packet)) throw corruptMedia('the first key frame is not a key frame');
+  if (await isMislabelled(track, packet))
+    throw corruptMedia('the first key frame is not a key frame');
   return packet;
 }
 
-async function isFalseKey(track: InputVideoTrack, packet: EncodedPacket): Promise<boolean> {
+async function isMislabelled(track: InputVideoTrack, packet: EncodedPacket): Promise<boolean> {
   return (await track.determinePacketType(packet)) === 'delta';
 }
 

@@ -35,12 +35,12 @@ const PQ_NITS = 10_000;
 
 /** Exponent of HLG's display at 1000 cd/m² less 1, and the primaries' fractions of luminance (BT.2100 table 5). */
 const HLG_GAMMA_LESS_1 = 0.2;
-const BT_2020_SHARES = [0.2627, 0.678, 0.0593] as const;
+const BT_2020_LUMINANCE = [0.2627, 0.678, 0.0593] as const;
 
 /** Light from which on it is rolled off towards white (contract §12). */
 const KNEE = 0.9;
 /** Light between the knee and white. The brightest channel approaches white; the others follow, so that hues stay. */
-const ROOM = 1 - KNEE;
+const HEADROOM = 1 - KNEE;
 
 const SAMPLE_STEPS = 4096;
 const LIGHT_STEPS = 16_384;
@@ -69,7 +69,7 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
   const samples = Float32Array.from(tabulate((light) => 255 * toSrgb(light), LIGHT_STEPS));
   const gains = Float32Array.from(tabulate(isHlg ? hlgGain : () => 1, LIGHT_STEPS));
   const [rr = 1, rg = 0, rb = 0, gr = 0, gg = 1, gb = 0, br = 0, bg = 0, bb = 1] = matrix ?? [];
-  const [redShare, greenShare, blueShare] = BT_2020_SHARES;
+  const [redShare, greenShare, blueShare] = BT_2020_LUMINANCE;
   const sampleScale = SAMPLE_STEPS / 255;
   return (row) => {
     for (let at = 0; at < row.length; at += 3) {
@@ -84,7 +84,7 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
       const brightest = r > g ? (r > b ? r : b) : g > b ? g : b;
       const scale =
         isBright && brightest > KNEE
-          ? (LIGHT_STEPS * (1 - ROOM ** 2 / (ROOM + brightest - KNEE))) / brightest
+          ? (LIGHT_STEPS * (1 - HEADROOM ** 2 / (HEADROOM + brightest - KNEE))) / brightest
           : LIGHT_STEPS;
       row[at] = samples[toIndex(r * scale, LIGHT_STEPS)];
       row[at + 1] = samples[toIndex(g * scale, LIGHT_STEPS)];

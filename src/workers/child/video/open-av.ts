@@ -49,7 +49,7 @@ export interface OpenedAv {
   readonly source: GuardedSource;
   readonly tracks: readonly InputTrack[];
   readonly video: InputVideoTrack | undefined;
-  readonly sounds: readonly InputAudioTrack[];
+  readonly audioTracks: readonly InputAudioTrack[];
 }
 
 /** Returns the container of a video or audio file, else `undefined`. */
@@ -81,8 +81,8 @@ export async function openAv(cache: BlockCache, source: GuardedSource): Promise<
     return { tracks, video: enabled[0] ?? videos[0] };
   });
   cache.limit();
-  const sounds = opened.tracks.filter((track) => track.isAudioTrack());
-  return { cache, source, ...opened, sounds };
+  const audioTracks = opened.tracks.filter((track) => track.isAudioTrack());
+  return { cache, source, ...opened, audioTracks };
 }
 
 /** Whether an error is about the file, not about its source. */

@@ -25,7 +25,7 @@ export function readY4m(file: Uint8Array, { widthPx, heightPx }: Size): DecodedF
   const fields = new Map((lines[1] ?? '').split(' ').map((field) => [field[0], field.slice(1)]));
   if (fields.get('W') !== String(widthPx) || fields.get('H') !== String(heightPx)) {
     const decoded = `${fields.get('W')}×${fields.get('H')}`;
-    throw corruptMedia(`decoded ${decoded} px; the container says ${widthPx}×${heightPx}`);
+    throw corruptMedia(`decoded ${decoded} px; the container declares ${widthPx}×${heightPx}`);
   }
   const format = /^(420|422|444|mono)(?:jpeg|mpeg2|paldv|p)?(9|1[0246])?$/.exec(
     fields.get('C') ?? '420jpeg',
@@ -55,7 +55,7 @@ function toUint16(bytes: Uint8Array): Uint16Array {
 /** Levels of luma, and width of the range of an empty frame. */
 const LEVELS = 256;
 const EMPTY_LEVELS = 16;
-const EMPTY_SHARE = 0.98;
+const EMPTY_FRACTION = 0.98;
 
 /** Whether a frame shows nothing: nearly all luma samples have nearly the same value (contract §12). */
 export function isEmpty({ planes: [luma], depth }: DecodedFrame): boolean {
@@ -69,7 +69,7 @@ export function isEmpty({ planes: [luma], depth }: DecodedFrame): boolean {
   let within = 0;
   for (let level = 0; level < LEVELS; level += 1) {
     within += counts[level] - (counts[level - EMPTY_LEVELS] ?? 0);
-    if (within >= luma.samples.length * EMPTY_SHARE) return true;
+    if (within >= luma.samples.length * EMPTY_FRACTION) return true;
   }
   return false;
 }
