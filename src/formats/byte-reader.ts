@@ -1,6 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
 
-/** Returns the error for a corrupt original. @param what is wrong and where, for the log */
+/** Returns the error for a corrupt original. @param what the damage and its place, for the log */
 export function corruptMedia(what: string): MediaError {
   return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(what) });
 }
@@ -9,13 +9,12 @@ export function tooLargeMedia(what: string): MediaError {
   return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(what) });
 }
 
-/** The bytes `[start, end)` of a file. */
 export interface Extent {
   readonly start: number;
   readonly end: number;
 }
 
-/** Bounds-checked access to the bytes of a container; throws `UNPROCESSABLE_MEDIA` past the end of the file. */
+/** Bounds-checked access to a container's bytes; throws `UNPROCESSABLE_MEDIA` past the end of the file. */
 export class ByteReader {
   readonly bytes: Uint8Array;
   readonly length: number;
@@ -23,7 +22,7 @@ export class ByteReader {
   readonly #name: string;
   #readsLeft: number;
 
-  /** @param maxReads after which the file counts as corrupt: bounds all loops over its tables together */
+  /** @param maxReads limits all loops over the file's tables together; beyond, the file counts as corrupt */
   constructor(bytes: Uint8Array, name: string, maxReads = Number.POSITIVE_INFINITY) {
     this.bytes = bytes;
     this.length = bytes.length;
@@ -32,7 +31,7 @@ export class ByteReader {
     this.#readsLeft = maxReads;
   }
 
-  /** Throws unless `count` bytes lie at `offset`. */
+  /** Throws unless the file has `count` bytes at `offset`. */
   require(offset: number, count: number): void {
     if (this.#readsLeft === 0) throw corruptMedia(`${this.#name}: too many table entries`);
     this.#readsLeft -= 1;

@@ -12,26 +12,26 @@ import { readPngHeader } from './png/png-header.ts';
 import { isWebp, readWebpProfile, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { readWebpHeader, readWebpOrientation } from './webp/webp-header.ts';
 
-/** Operations on a container's files that decode no pixel; each throws `UNPROCESSABLE_MEDIA` for a damaged file. */
+/** Operations on files of a container that decode no pixels; all throw `UNPROCESSABLE_MEDIA` for a damaged file. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
-  /** Reads the header of a whole file, or those that precede the pixels in a prefix. */
+  /** Reads the header of a complete file, or as much as a prefix contains. */
   readonly readHeader: (bytes: Uint8Array, prefix?: Prefix) => ImageHeader | undefined;
-  /** Reads the orientation of a still by ranges, if it follows the pixels. */
+  /** Reads the orientation of a still by ranges, if it is stored after the pixels. */
   readonly readLateOrientation?: typeof readWebpOrientation;
-  /** Reduces EXIF to the orientation (`withPlainExif`), and replaces what else the decoder cannot handle. */
+  /** Reduces EXIF to the orientation (`withPlainExif`), and replaces everything else that the decoder cannot handle. */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation) => Uint8Array;
   /** Rewrites a file with `ImageHeader.isRewritable` to its visible parts. */
   readonly rewrite?: typeof rewriteGif;
   /** Reads the ICC profile of an animation that is not split. */
   readonly readProfile?: typeof readWebpProfile;
-  /** Splits an animation whose decoder shows only its default image. */
+  /** Splits an animation of which the decoder shows only the default image. */
   readonly split?: typeof splitApng;
-  /** Throws for a wrong checksum of pixel data that no decoder reads to the end. */
+  /** Throws for a wrong checksum of pixel data that decoders may not read to the end. */
   readonly checkUndecoded?: typeof checkDataCrcs;
 }
 
-/** One row per container, which may hold several formats. No other code switches on the container. */
+/** One row per container, with one or more formats. No other code switches on the container. */
 const containers: readonly Container[] = [
   { hasMagic: isJpeg, readHeader: readJpegHeader, prepare: withPlainJpegExif },
   {
@@ -67,12 +67,11 @@ export function isDecodable(prefix: Uint8Array): boolean {
 }
 
 /**
- * Reads the header of an original from its whole bytes; returns `undefined` for a container that we do not decode (415).
+ * Reads the header of a complete original; `undefined` for a container that we do not decode (415). Traverses the
+ * container to its end in linear time, to detect truncated files even if nothing is decoded later; skips pixel data and
+ * damage in it.
  *
- * Walks the container to its end, in linear time, so that truncated files are detected even if nothing is decoded
- * later. Skips pixel data and the damage in it.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the container is truncated or corrupt, unless decoders merely warn
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the container is truncated or corrupt, unless decoders only warn
  */
 export function readImageHeader(bytes: Uint8Array): ImageHeader | undefined {
   return containerOf(bytes)?.readHeader(bytes);

@@ -3,24 +3,24 @@ import type { Orientation } from './image-header.ts';
 
 const EXIF_PREFIX = 'Exif\0\0';
 const ORIENTATION_TAG = 0x0112;
-/** libvips refuses to parse a longer block (`vips_exif_load_data_without_fix`). */
+/** Maximum length that libvips parses (`vips_exif_load_data_without_fix`). */
 const MAX_BLOCK_BYTES = 1 << 20;
 
 const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
 
-/** Field type of 16 bits (TIFF 6.0 §2). */
+/** 16-bit field type (TIFF 6.0 §2). */
 const SHORT = 3;
 
 /**
  * Reads the orientation of the main image (IFD 0, tag 0x0112) from a TIFF structure, with or without the prefix
- * `Exif\0\0`. Returns 1 unless it is a single SHORT from 1 to 8, since metadata never makes an image unreadable (TIFF
- * 6.0 §2, Exif 2.32 §4.6.4 A).
+ * `Exif\0\0`. Returns 1 unless it is a single SHORT from 1 to 8: invalid metadata never makes an image unreadable
+ * (TIFF 6.0 §2, Exif 2.32 §4.6.4 A).
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
   return findExifOrientation(block) ?? 1;
 }
 
-/** Reads the orientation as `readExifOrientation` does; returns `undefined` if there is no valid one. */
+/** As `readExifOrientation`; returns `undefined` if there is no valid orientation. */
 export function findExifOrientation(block: Uint8Array): Orientation | undefined {
   const tiff = hasAscii(block, 0, EXIF_PREFIX) ? block.subarray(EXIF_PREFIX.length) : block;
   if (tiff.length < 8 || block.length > MAX_BLOCK_BYTES) return undefined;
@@ -29,7 +29,7 @@ export function findExifOrientation(block: Uint8Array): Orientation | undefined 
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
   const directory = view.getUint32(4, isLittleEndian);
   if (view.getUint16(2, isLittleEndian) !== 42 || directory + 2 > tiff.length) return undefined;
-  // A directory that leaves the block is read up to the end of the block, as by libexif.
+  // Like libexif, reads a directory that exceeds the block up to the end of the block.
   const fit = Math.floor((tiff.length - directory - 2) / 12);
   const entries = Math.min(view.getUint16(directory, isLittleEndian), fit);
   for (let index = 0; index < entries; index += 1) {
@@ -43,15 +43,15 @@ export function findExifOrientation(block: Uint8Array): Orientation | undefined 
   return undefined;
 }
 
-/** Directory with the orientation as its only entry, a SHORT (TIFF 6.0 §2); the value goes to byte 18. */
+/** Directory with the orientation as its only entry, a SHORT (TIFF 6.0 §2) at byte 18. */
 const PLAIN_TIFF = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
 const VALUE_AT = 18;
-/** Without the offset of a next directory. */
+/** Length without the offset of a next directory. */
 const MIN_BYTES = 22;
 
 /**
- * Reduces EXIF blocks to the orientation: libvips lets libexif parse any block, and 500 bytes of directories that lead
- * to each other keep libexif 0.6.26 busy for half a minute.
+ * Reduces EXIF blocks to the orientation: libvips passes any block to libexif 0.6.26, which 500 bytes of directories
+ * that refer to each other occupy for half a minute.
  *
  * @param blocks all that libvips reads: TIFF structures, perhaps with the prefix `Exif\0\0`
  * @param orientation 1 is written as an empty block
@@ -74,7 +74,7 @@ export function withPlainExif(
   return plain;
 }
 
-/** Returns a TIFF structure of 26 bytes with the orientation only; its last four may be cut off. */
+/** Returns a TIFF structure of 26 bytes with only the orientation; its last four may be cut off. */
 export function formatPlainTiff(orientation: Orientation): Buffer {
   const tiff = Buffer.from(PLAIN_TIFF);
   tiff[VALUE_AT] = orientation;

@@ -7,13 +7,13 @@ type Row = readonly [number, number, number];
 
 export type Matrix = readonly [Row, Row, Row];
 
-/** Profile with a curve for each channel and, for colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
+/** Profile with a curve per channel and, for colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
 export type MatrixProfile =
   | { readonly kind: 'grey'; readonly curve: ToneCurve }
   | {
       readonly kind: 'rgb';
       readonly curves: readonly [ToneCurve, ToneCurve, ToneCurve];
-      /** Matrix from the profile's linear colours to sRGB's, which may lie outside of 0 to 1. */
+      /** Matrix from the profile's linear colours to sRGB's, which may exceed 0 to 1. */
       readonly toSrgbLight: Matrix;
     };
 
@@ -21,13 +21,14 @@ const HEADER_BYTES = 128;
 const MAX_MAJOR_VERSION = 4;
 /** Signature, offset and size of a tag. */
 const ENTRY_BYTES = 12;
-/** Limit of lcms2; bounds the walk. */
+/** lcms2's limit. */
 const MAX_TAGS = 100;
-/** Look-up tables, which take precedence over matrix and curves (ICC.1:2022 §9.1). */
+/** Look-up tables, which have precedence over matrix and curves (ICC.1:2022 §9.1). */
 const TABLE_TAGS = ['A2B0', 'D2B0'];
 
 /**
- * From XYZ under D50 to linear sRGB: the inverse of the matrix in sRGB's own profile, which therefore changes nothing.
+ * Matrix from XYZ under D50 to linear sRGB: the inverse of the one in sRGB's own profile, which therefore changes
+ * nothing.
  */
 const XYZ_TO_SRGB: Matrix = [
   [3.134112, -1.617392, -0.490633],
@@ -36,9 +37,9 @@ const XYZ_TO_SRGB: Matrix = [
 ];
 
 /**
- * Reads an ICC profile of matrix and curves, as nearly all images with a profile have.
+ * Reads an ICC profile of matrix and curves, the kind that nearly all images use.
  *
- * @param kind of the pixels that the profile must fit
+ * @param kind of the pixels that the profile must match
  * @returns `undefined` for other and broken profiles
  */
 export function readMatrixProfile(
@@ -75,7 +76,7 @@ export function isRgbProfile(profile: Uint8Array): boolean {
   return hasAscii(profile, 16, 'RGB ');
 }
 
-/** Returns the data of tags by signature (ICC.1:2022 §7.3); `undefined` if a tag leaves the profile. */
+/** Returns the data of tags by signature (ICC.1:2022 §7.3); `undefined` if a tag exceeds the profile. */
 function readTags(profile: Uint8Array): Map<string, DataView> | undefined {
   const view = new DataView(profile.buffer, profile.byteOffset, profile.byteLength);
   const start = HEADER_BYTES + 4;

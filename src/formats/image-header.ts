@@ -1,94 +1,97 @@
 import type { SourceFormat } from '../contract/image-formats.ts';
 
-/** Edges in pixels, at least 1. */
+/** Size in pixels, at least 1×1. */
 export interface Size {
   readonly widthPx: number;
   readonly heightPx: number;
 }
 
-/** EXIF orientation: 1 upright, 2 to 4 flipped or rotated by 180°, 5 to 8 with sides swapped. */
+/** EXIF orientation: 1 needs no change, 2 to 4 are flipped or rotated by 180°, 5 to 8 have swapped sides. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
-/** Colour primaries and transfer characteristics of samples (ITU-T H.273 tables 2 and 3); 2: unspecified. */
+/** Colour primaries and transfer characteristics (ITU-T H.273 tables 2 and 3); 2 means unspecified. */
 export interface CodePoints {
   readonly primaries: number;
   readonly transfer: number;
 }
 
-/** Timing of an animation, as the file stores it. */
+/** Timing of an animation as stored in the file. */
 export interface Animation {
-  /** Delay of each frame in milliseconds; 0 is kept. */
+  /** Delay of each frame in milliseconds; may be 0. */
   readonly delaysMs: readonly number[];
-  /** Total number of plays; 0 is for ever. */
+  /** Total number of plays; 0 means for ever. */
   readonly plays: number;
 }
 
-/** Position of a frame on the canvas, and how it is drawn and disposed. */
+/** Position, blending and disposal of a frame on the canvas. */
 export interface FramePlacement extends Size {
   readonly leftPx: number;
   readonly topPx: number;
-  /** Whether the pixels replace those below, alpha included, or are composited over them. */
+  /** Whether the pixels replace those below, with alpha, or are composited over them. */
   readonly blend: 'source' | 'over';
   /** Treatment of the region before the next frame: kept, cleared to transparent black, or restored. */
   readonly dispose: 'none' | 'background' | 'previous';
 }
 
-/** A frame whose image is a file of its own, a still of the region's size. */
+/** A frame as a separate file, a still of the region's size. */
 export interface FramePatch extends FramePlacement {
   readonly file: Uint8Array;
 }
 
-/** Facts of a container that need no decoded pixel. */
+/** Properties of an image that its container reveals without decoding pixels. */
 export interface ImageHeader {
   readonly format: SourceFormat;
-  /** Width from the decoder (libvips 8.18), before EXIF orientation. */
+  /** Width as libvips 8.18 decodes it, before EXIF orientation. */
   readonly widthPx: number;
   /** Height of one frame, before EXIF orientation. */
   readonly heightPx: number;
-  /** 1 if missing or out of range; always 1 for AVIF, whose decoder rotates the image. */
+  /** 1 if missing or invalid; always 1 for AVIF, whose decoder rotates the image. */
   readonly orientation: Orientation;
-  /** Number of frames, at least 1, which need not include an APNG's default image; uncertain in a prefix. */
+  /** Number of frames, at least 1; an APNG's default image may not count. Unreliable in a prefix. */
   readonly frames: number;
-  /** Pixels that are decoded for one frame, if more than its size: tiles, cropped edges. */
+  /** Pixels decoded for one frame, if more than its size: tiles, cropped edges. */
   readonly codedPixels?: number | undefined;
-  /** Scans of a JPEG, each over all pixels, however small the result is. */
+  /** Number of a JPEG's scans, each of which covers all pixels, regardless of the rendered size. */
   readonly scans?: number | undefined;
   /** Set only for several frames, or one that differs from the still. */
   readonly animation: Animation | undefined;
-  /** Reason why only a still can be shown, for the log. */
+  /** Reason for the log why only a still can be shown. */
   readonly animationError?: string | undefined;
-  /** Reason why a still cannot be shown, which its decoder would find at great cost, for the log. */
+  /** Reason for the log why a still cannot be shown; the decoder would take long to detect it. */
   readonly dataError?: string | undefined;
   /** Exponent of a PNG's transfer function (sample = light ^ gamma), unless a profile overrides it. */
   readonly gamma?: number | undefined;
-  /** Code points of a PNG (`cICP`), which override its profile and its gamma. */
+  /** Code points of a PNG (`cICP`), which override its profile and gamma. */
   readonly codePoints?: CodePoints | undefined;
-  /** Whether sharp needs no metadata call: at most 8 bits, no profile or code points, an undisputed size. */
+  /**
+   * Whether sharp needs no metadata call: at most 8 bits, no profile or code points, and a size on which decoders
+   * agree.
+   */
   readonly isPlain?: boolean;
   readonly hasLoss?: boolean;
   /**
-   * Whether the file may be sent unchanged: no metadata, no colour profile, nothing private or unknown, nothing after
-   * its end, upright, grey or RGB. Never true for AVIF.
+   * Whether the file may be sent unchanged: grey or RGB, orientation 1, no metadata or profile, nothing private or
+   * unknown, nothing after its end. Never true for AVIF.
    */
   readonly isClean: boolean;
-  /** Whether the container can be rewritten to its visible parts, and decoders agree about these. */
+  /** Whether the container can be rewritten to its visible parts, on which decoders agree. */
   readonly isRewritable?: boolean;
 }
 
-/** Beginning of a file, whose readers return the header before the first pixels. */
+/** Options for reading a prefix of a file: the header returned is that before the first pixels. */
 export interface Prefix {
-  /** Whether no longer prefix follows: a header that is cut off then reveals what it can. */
+  /** Whether no longer prefix will follow, so that a truncated header must be read as far as possible. */
   readonly isLongest: boolean;
 }
 
-/** Far below any delay: sums of fractions that should end on a half may fall short of it. */
+/** Tolerance far below any delay: sums of fractions that should end in .5 may be slightly less. */
 const FRACTION_ERROR = 1e-6;
 
 /**
- * Rounds each delay, perhaps a fraction, to whole units of a container, and carries its rounding error over, so that
- * frames stay in time (contract §3).
+ * Rounds fractional delays to whole units of a container, and carries each rounding error over to the next delay, so
+ * that frames stay in time (contract §3).
  *
- * @param maxUnits longest delay of the container; the excess is not carried over
+ * @param maxUnits maximum delay of the container; the excess is not carried over
  */
 export function roundDelays(
   delaysMs: readonly number[],

@@ -1,17 +1,17 @@
 import type { ByteReader, Extent } from './byte-reader.ts';
 
-/** Payload of a box of ISO/IEC 14496-12. */
+/** Payload of a box (ISO/IEC 14496-12). */
 export interface Box extends Extent {
   readonly type: string;
-  /** Offset of the header, which has 8 or 16 bytes. */
+  /** Offset of the header, of 8 or 16 bytes. */
   readonly headerStart: number;
-  /** Whether the size is 0, so that the box ends with its parent. */
+  /** Whether the size is 0: the box ends with its parent. */
   readonly isOpen: boolean;
-  /** Whether the box lies within its parent. */
+  /** Whether the box ends within its parent. */
   readonly fits: boolean;
 }
 
-/** Yields the boxes between two offsets, up to the first one that does not fit; the caller bounds their number. */
+/** Yields the boxes between two offsets, up to the first that does not fit. The caller limits their number. */
 export function* iterateBoxes(
   reader: ByteReader,
   start: number,

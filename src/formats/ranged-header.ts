@@ -4,7 +4,7 @@ import type { ImageHeader } from './image-header.ts';
 import type { ByteSource } from './video/av-metadata.ts';
 
 export interface RangedHeader {
-  /** Size, format and orientation are known; the number of frames only of a still. */
+  /** Has size, format and orientation; the number of frames only for a still. */
   readonly header: ImageHeader;
   readonly isStill: boolean;
 }
@@ -12,7 +12,7 @@ export interface RangedHeader {
 /** Prefix lengths to try; the second has room for a large profile, preview or XMP block. */
 const PREFIX_BYTES = [64 * 1024, 256 * 1024];
 
-/** Reads the header of an image from at most three ranges of 256 KiB; `undefined` if its header is damaged or longer. */
+/** Reads the header of an image from at most three ranges of 256 KiB; `undefined` if it is damaged or longer. */
 export async function readRangedHeader(source: ByteSource): Promise<RangedHeader | undefined> {
   const { sizeBytes } = source;
   for (const prefixBytes of PREFIX_BYTES) {

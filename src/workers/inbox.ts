@@ -3,7 +3,7 @@ interface Reader<Message> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Messages of the other side for one reader. */
+/** Queue of received messages with one reader. */
 export class Inbox<Message> {
   readonly #unread: Message[] = [];
   #reader: Reader<Message> | undefined;
@@ -28,7 +28,7 @@ export class Inbox<Message> {
     else reader.resolve(message);
   }
 
-  /** Lets this and all later reads fail with the first failure. */
+  /** Rejects this and all later reads with the first failure. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#reader?.reject(error);

@@ -22,19 +22,19 @@ export interface FrameSource {
   /**
    * Yields the pieces of a Y4M file, at most `maxFrameBytes`.
    *
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or ended the decoder, `OVERLOADED` if no process
-   *   could be started; or `signal.reason`
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or crashed the decoder, `OVERLOADED` if no process
+   *   could start; or `signal.reason`
    */
   decode(request: DecodeRequest, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
-/** Maximum of frames of a job: four candidates, each with a frame of its alpha. */
+/** Maximum frames of a job: four candidates, each with an alpha frame. */
 const MAX_DECODES = 8;
 
 export interface JobProgress {
   hasBegun: boolean;
   decodes: number;
-  /** First failure that is not the original's, such as the storage's: the job ends with it. */
+  /** First failure for which the original is not responsible, such as the storage's. The job fails with it. */
   failure: { readonly error: unknown } | undefined;
 }
 
@@ -44,7 +44,7 @@ export function maxBodyBytesOf({ job, original }: WorkerJob): number {
   return job === undefined ? 0 : Math.max(job.maxResultBytes, streamBytes);
 }
 
-/** Whether the job allows a message as its response. */
+/** Whether a message is a valid response to the job. */
 export function isResponseTo(
   { job }: WorkerJob,
   message: WorkerMessage,
@@ -54,9 +54,8 @@ export function isResponseTo(
 }
 
 /**
- * Opens the requested range or frame.
- *
- * @throws ProtocolError if the job does not allow the message; with a whole original, it allows no request
+ * Opens the requested range or frame. @throws ProtocolError if the job does not allow the request; with a complete
+ * original, it allows none
  */
 export function openRequest(
   { job, original }: WorkerJob,
@@ -66,14 +65,14 @@ export function openRequest(
 ): (signal: AbortSignal) => AsyncIterable<Uint8Array> {
   const request = toRequest(message);
   if (request === undefined || original instanceof Uint8Array) {
-    throw new ProtocolError(`"${message.kind}" out of turn`);
+    throw new ProtocolError(`unexpected "${message.kind}"`);
   }
   if (request.kind === 'read') {
     if (request.end > original.sizeBytes) throw new ProtocolError('a range beyond the original');
     return (signal) => readRange(original, request.start, request.end, signal);
   }
   progress.decodes += 1;
-  if (job === undefined) throw new ProtocolError('a frame out of turn');
+  if (job === undefined) throw new ProtocolError('an unexpected request for a frame');
   if (progress.decodes > MAX_DECODES) throw new ProtocolError('too many frames');
   return (signal) => frames.decode(request.request, signal);
 }
@@ -92,9 +91,8 @@ async function* readRange(
 }
 
 /**
- * Replies to a request; a failure that is not the original's becomes the job's own.
- *
- * @throws `signal.reason`, the end of the worker
+ * Replies to a request; the job fails with an error that the original did not cause. @throws `signal.reason`, the end
+ * of the worker
  */
 export async function reply(
   channel: Socket,
@@ -108,7 +106,7 @@ export async function reply(
     for await (const bytes of open(signal)) {
       signal.throwIfAborted();
       const hasRoom = writePacket(channel, formatReply({ kind: 'bytes', bytes }));
-      // A frame may have 200 MB. A channel that breaks is not a failure of the job: the signal aborts with the worker's end.
+      // A frame may have 200 MB. A broken channel is not a failure of the job: the signal aborts when the worker ends.
       if (hasRoom) continue;
       await unlessAborted(new Promise((resolve) => channel.once('drain', resolve)), signal);
     }
@@ -119,17 +117,17 @@ export async function reply(
     last = { kind: 'refused', code, detail: describe(error) };
   }
   signal.throwIfAborted();
-  // Without waiting for `drain`: the worker may send its next message at once.
+  // Not awaited until `drain`: the worker may send its next message at once.
   writePacket(channel, formatReply(last));
 }
 
-/** Returns the code that a worker receives; it may continue without this range or frame. */
+/** Returns the error code for the worker, which may continue without this range or frame. */
 function toFailureCode(error: unknown): FailureCode {
   const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
   return code && code !== 'OVERLOADED' ? code : 'INTERNAL_ERROR';
 }
 
-/** Describes a refusal for the log, which the worker returns; a failure of the job is logged as it is. */
+/** Returns the detail that the worker sends back for the log; the main process logs a failure of the job itself. */
 function describe(error: unknown): string {
   const isRefusal = error instanceof MediaError && error.code === 'UNPROCESSABLE_MEDIA';
   return isRefusal ? formatCauses(error.cause).slice(2, MAX_DETAIL_LENGTH) : 'Request failed.';

@@ -1,10 +1,10 @@
 import type { Writable } from 'node:stream';
 
 /**
- * Packets of our own over a socket: Node's IPC buffers a message of up to 4 GiB, and a compromised worker ends the main
- * process by a message that does not deserialize, or by an unexpected `NODE_HANDLE_ACK` (both seen on Node 20).
+ * Own packets over a socket instead of Node's IPC, which buffers messages of up to 4 GiB: a compromised worker can end
+ * the main process by a message that does not deserialize, or an unexpected `NODE_HANDLE_ACK` (both seen on Node 20).
  *
- * A packet is the lengths of its header and body as 32-bit big-endian integers, the header as JSON, and the raw body.
+ * Format: lengths of header and body as 32-bit big-endian integers, the header as JSON, the raw body.
  */
 
 const PREFIX_BYTES = 8;
@@ -15,22 +15,22 @@ export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
 
-/** Packet with a header that is parsed, but not checked. */
+/** A packet whose header is parsed, but not validated. */
 export interface Packet {
   readonly header: unknown;
-  /** `undefined` if memory was missing; its bytes were skipped. */
+  /** `undefined` if memory was missing, and the bytes were skipped. */
   readonly body: Uint8Array | undefined;
 }
 
 export interface PacketBounds {
   readonly maxHeaderBytes: number;
-  /** Called for each packet, since the bound depends on the running job. */
+  /** Called for each packet: the bound depends on the running job. */
   readonly maxBodyBytes: () => number;
   /** Called before the memory of a packet is allocated. */
   readonly onPacket?: () => void;
 }
 
-/** Splits a stream of bytes into packets; buffers at most one of them, within the bounds. */
+/** Splits a byte stream into packets; buffers at most one. */
 export class PacketReader {
   readonly #bounds: PacketBounds;
   readonly #prefix = new FillBuffer(Buffer.alloc(PREFIX_BYTES), PREFIX_BYTES);
@@ -42,9 +42,8 @@ export class PacketReader {
   }
 
   /**
-   * Yields each packet that the next bytes complete.
-   *
-   * @throws ProtocolError if a packet exceeds the bounds, or its header is not JSON
+   * Yields each packet that the chunk completes. @throws ProtocolError if it exceeds the bounds, or its header is not
+   * JSON
    */
   *read(chunk: Uint8Array): Generator<Packet, void> {
     let rest = this.#prefix.take(chunk);
@@ -76,7 +75,7 @@ export class PacketReader {
   }
 }
 
-/** Buffer that is filled as bytes arrive; without `bytes`, they are skipped. */
+/** A buffer that fills as bytes arrive; without `bytes`, it skips them. */
 class FillBuffer<Bytes extends Buffer | undefined> {
   readonly bytes: Bytes;
   readonly #lengthBytes: number;
@@ -127,7 +126,10 @@ export function formatPacket(header: object, body: Uint8Array = NO_BYTES): Uint8
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a packet in one system call: each call wakes the other side. Returns false if the caller should wait for `drain`. */
+/**
+ * Writes a packet in one system call, which wakes the other side once. Returns false if the caller should wait for
+ * `drain`.
+ */
 export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

@@ -9,10 +9,10 @@ import {
 import { type Packet, ProtocolError } from './packets.ts';
 import { FAILURE_CODES, MAX_DETAIL_LENGTH, type WorkerMessage } from './protocol.ts';
 
-/** Maximum length of the stream of one frame, in bytes: a key frame of 8 MiB (contract §12) and its parameter sets. */
+/** Maximum bytes of one frame's stream: a key frame of 8 MiB (contract §12) and its parameter sets. */
 export const MAX_STREAM_BYTES = 9 * 1024 ** 2;
 
-/** Codec as in RFC 6381, without profiles in quotes: `avc1.640028`, `vp09.00.10.08`, `pcm`. */
+/** RFC 6381 codec without quoted profiles: `avc1.640028`, `vp09.00.10.08`, `pcm`. */
 const CODEC = /^[\w.-]{1,64}$/;
 
 const MAX_REASON_LENGTH = 500;
@@ -75,8 +75,7 @@ const headers = z.discriminatedUnion('kind', [
 ]);
 
 /**
- * Parses a message in the main process. A worker may be compromised, so only known fields with valid values are
- * returned.
+ * Parses a message of a worker that may be compromised: returns only known fields with valid values.
  *
  * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
  */

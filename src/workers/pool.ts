@@ -24,21 +24,24 @@ export interface PoolDoubles {
 
 export interface WorkerPoolOptions {
   readonly forkServerFile: URL;
-  /** Maximum processes by lane. All light ones are permanent, and one heavy one. */
+  /** Maximum processes by lane. All light ones and one heavy one are permanent. */
   readonly workers: Readonly<Record<Lane, number>>;
-  /** Private writable memory of a worker by lane, in bytes, where the system can bound it. */
+  /** Private writable memory of a worker by lane, in bytes, if the system can limit it. */
   readonly memoryBytes: Readonly<Record<Lane, number>>;
-  /** Whole environment of a worker, without secrets. */
+  /** Complete environment of a worker, without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
   readonly videoDecoder: VideoDecoderSettings;
   readonly doubles?: PoolDoubles;
 }
 
-/** Light renders get most of a core next to heavy ones, which at 15 never starve. The main process precedes both. */
+/**
+ * Light renders get most of a core next to heavy ones, which at 15 do not starve. The main process has priority over
+ * both.
+ */
 const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
 
-/** Jobs after which a worker is recycled, against slow leaks; a start takes 0.2 s. */
+/** Jobs after which a worker is recycled, because of slow leaks; a start takes 0.2 s. */
 const MAX_JOBS = 10_000;
 
 /**
@@ -47,9 +50,9 @@ const MAX_JOBS = 10_000;
 const MAX_IDLE_MS = 60_000;
 
 /**
- * Renders in pre-forked processes, one job at a time in each. Both lanes may have a process for every core, which the
- * system shares by niceness. A job past its deadline is killed with its process, since sharp's timeout stops neither
- * libimagequant nor libaom; the job of a process that dies is retried once.
+ * Renders in pre-forked processes, one job at a time in each; each lane may have one for every core. A job past its
+ * deadline is killed with its process, since sharp's timeout stops neither libimagequant nor libaom. If a process dies,
+ * its job is retried once.
  */
 export class WorkerPool implements Renderer {
   readonly #options: WorkerPoolOptions;
@@ -121,7 +124,7 @@ export class WorkerPool implements Renderer {
     return this.slots[lane].filter(({ hasWorker }) => hasWorker).length;
   }
 
-  /** Process ids of living and starting workers, for tests and diagnostics. */
+  /** Process ids of live and starting workers, for tests and diagnostics. */
   get processIds(): readonly number[] {
     return lanes.flatMap((lane) => this.processIdsOf(lane));
   }
@@ -135,7 +138,7 @@ export class WorkerPool implements Renderer {
     return ready.flatMap(({ process }) => process?.processId ?? []);
   }
 
-  /** Returns the resident memory of a lane's workers in bytes, as reported after their last jobs. */
+  /** Returns the resident memory of a lane's workers after their last jobs, in bytes. */
   rssBytesOf(lane: Lane): number {
     return this.slots[lane].reduce((sum, { process }) => sum + (process?.rssBytes ?? 0), 0);
   }
@@ -188,8 +191,8 @@ export class WorkerPool implements Renderer {
 }
 
 /**
- * Returns the resident memory above which a worker is recycled, in bytes: a quarter of its bound, at least 192 MiB,
- * since a worker stayed at 137 MiB after 2 000 ordinary jobs.
+ * Returns the resident memory above which a worker is recycled, in bytes: a quarter of its limit, at least 192 MiB. (A
+ * worker stayed at 137 MiB after 2 000 ordinary jobs.)
  */
 function recycleAboveBytes(memoryBytes: number): number {
   return Math.max(memoryBytes / 4, 192 * 1024 * 1024);

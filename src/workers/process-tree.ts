@@ -3,16 +3,16 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { kill } from 'node:process';
 
-/** Processes of a worker in /proc. With a PID namespace, bubblewrap waits for Node, the namespace's first process. */
+/** Processes of a worker in /proc. In a PID namespace, bubblewrap waits for Node, the namespace's first process. */
 
-/** Interval between two looks for the first process of a namespace, in milliseconds, and their maximum. */
-const LOOK_INTERVAL_MS = 10;
-export const MAX_LOOKS = 100;
+/** Polling interval for the first process of a namespace, in milliseconds, and the maximum number of polls. */
+const POLL_INTERVAL_MS = 10;
+export const MAX_POLLS = 100;
 
-/** Minimum status that reports the signal which ended a process (sh(1), bwrap(1)). */
+/** First exit status that reports a signal (sh(1), bwrap(1)). */
 const FIRST_SIGNAL_STATUS = 128;
 
-/** Reads a file of proc(5); empty if the process has ended, or no /proc is mounted. */
+/** Reads a file of proc(5); empty if the process has ended, or /proc is not mounted. */
 export function readProcessFile(processId: number | 'self' | undefined, name: string): string {
   try {
     return readFileSync(`/proc/${processId}/${name}`, 'utf8');
@@ -21,7 +21,7 @@ export function readProcessFile(processId: number | 'self' | undefined, name: st
   }
 }
 
-/** Returns the process id of Node within the tree that `spawn` has started. */
+/** Returns the process id of Node in the tree that `spawn` has started. */
 export function findWorker(startedId: number, isIsolated: boolean): number {
   return (isIsolated ? listChildren(startedId)[0] : undefined) ?? startedId;
 }
@@ -29,14 +29,14 @@ export function findWorker(startedId: number, isIsolated: boolean): number {
 /**
  * Kills a worker. The first process of a PID namespace takes all others along, and the started program ends after it.
  *
- * Only after `looks` looks, the started program itself is killed: if it is just starting a process, nothing waits for
- * that one, which remains defunct where the service is PID 1 of a container.
+ * Only after `polls` polls, kills the started program itself: a process that it is just starting would have no parent,
+ * and remain defunct if the service is PID 1 of a container.
  */
-export function killWorker(child: ChildProcess, isIsolated: boolean, looks: number): void {
+export function killWorker(child: ChildProcess, isIsolated: boolean, polls: number): void {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const [first] = isIsolated ? listChildren(child.pid) : [];
-  if (isIsolated && first === undefined && looks > 0) {
-    setTimeout(killWorker, LOOK_INTERVAL_MS, child, isIsolated, looks - 1);
+  if (isIsolated && first === undefined && polls > 0) {
+    setTimeout(killWorker, POLL_INTERVAL_MS, child, isIsolated, polls - 1);
     return;
   }
   try {
@@ -56,11 +56,11 @@ export function killGroup(leaderId: number): void {
   }
 }
 
-/** Indexes of fields in /proc/PID/stat after the name in parentheses (proc(5)). */
+/** Indexes of fields in /proc/PID/stat, after the name in parentheses (proc(5)). */
 const STATE_FIELD = 0;
 const STARTED_FIELD = 19;
 
-/** Returns the start time of a process, which differs from that of a later process with its id; empty if missing. */
+/** Returns the start time of a process, which distinguishes it from a later process with its id; empty if missing. */
 export function readStartTime(processId: number): string {
   return readStatOf(processId)[STARTED_FIELD] ?? '';
 }
@@ -88,7 +88,7 @@ export function killIfSameProcess(processId: number, start: string): void {
   }
 }
 
-/** Ending of a killed process that waits for a hanging disk, where no signal reaches it. */
+/** Ending of a killed process that no signal reaches, because it waits for a hanging disk. */
 export const NO_END = 'still running after SIGKILL';
 
 /** Describes the end of a process for the log: a signal or an exit status. */

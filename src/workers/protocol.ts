@@ -4,7 +4,7 @@ import type { AvMetadata, DecodeRequest } from '../formats/video/av-metadata.ts'
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { formatPacket, type Packet } from './packets.ts';
 
-/** Messages between the main process and a render worker, as packets of a socket (`packets.ts`). */
+/** Messages between the main process and a render worker, sent as packets (`packets.ts`). */
 
 /** Descriptor of the socket in a worker, after the three standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
@@ -12,25 +12,23 @@ export const CHANNEL_DESCRIPTOR = 3;
 /** First descriptor for the programs that start a worker. */
 export const FIRST_INPUT_DESCRIPTOR = 4;
 
-/** Maximum length of the header of a worker's message, in bytes: that of a failure with a truncated detail. */
+/** Maximum header of a worker's message in bytes; the longest is a failure's. */
 export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 
-/** Maximum length of the detail of a failure, in UTF-16 units; JSON writes at most 6 bytes for each. */
+/** Maximum length of a failure's detail in UTF-16 units; JSON writes at most 6 bytes for each. */
 export const MAX_DETAIL_LENGTH = 2_000;
 
 export type WorkerJob =
-  /** A render of an original that is sent whole, or read by ranges. */
+  /** Renders an original that is sent complete, or read by ranges. */
   | { readonly job: RenderJob; readonly original: Uint8Array | RangeReader }
-  /** An inspection of a video or audio file. */
+  /** Reads the metadata of a video or audio file. */
   | { readonly job: undefined; readonly original: RangeReader };
 
 export type WorkerCommand =
   | { readonly original: Uint8Array; readonly sizeBytes?: undefined; readonly job: RenderJob }
   | { readonly sizeBytes: number; readonly job: RenderJob | undefined };
 
-/**
- * Reply to a request: bytes in pieces, then the end or a failure. The worker may send its next message only afterwards.
- */
+/** Reply to a request: bytes in pieces, then `end` or `refused`. Only then may the worker send its next message. */
 export type Reply =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'end' }
@@ -40,9 +38,7 @@ export type Reply =
       readonly detail: string;
     };
 
-/**
- * Errors that a worker may report; `OVERLOADED`: the machine lacks a resource; `INTERNAL_ERROR`: a bug.
- */
+/** Errors that a worker may report: `OVERLOADED` if the machine lacks a resource, `INTERNAL_ERROR` for a bug. */
 export const FAILURE_CODES = [
   'UNPROCESSABLE_MEDIA',
   'MEDIA_TOO_LARGE',
@@ -59,7 +55,7 @@ export type WorkerMessage =
   | WorkerRequest
   | WorkerResponse;
 
-/** Request for the bytes `[start, end)` of the original, or for a frame, one at a time. */
+/** One request at a time: for the bytes `[start, end)` of the original, or for a frame. */
 export type WorkerRequest =
   | { readonly kind: 'read'; readonly start: number; readonly end: number }
   | { readonly kind: 'decode'; readonly request: DecodeRequest };
@@ -71,7 +67,7 @@ export type WorkerResponse =
   | {
       readonly kind: 'failed';
       readonly code: FailureCode;
-      /** For the log; at most `MAX_DETAIL_LENGTH` long. */
+      /** For the log, at most `MAX_DETAIL_LENGTH` long. */
       readonly detail: string;
       readonly rssBytes: number;
     };
@@ -81,7 +77,7 @@ export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
   return formatPacket({ job, sizeBytes: original.sizeBytes });
 }
 
-/** Parses a job, unchecked. @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing */
+/** Parses a job without validation. @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing */
 export function parseCommand({ header, body }: Packet): WorkerCommand {
   if (body === undefined) throw tooLargeMedia('Out of memory for the original.');
   return { ...(header as WorkerCommand), original: body } as WorkerCommand;

@@ -6,24 +6,23 @@ import type { WorkerProcess } from './worker-process.ts';
 
 interface Workers {
   readonly acquire: (client: AbortSignal) => Promise<Pick<WorkerProcess, 'run'>>;
-  /** Returns the number of workers of all slots that have ended without being killed by the pool. */
+  /** Returns how many workers of all slots have ended without being killed by the pool. */
   readonly countDeaths: () => number;
   readonly onRetry: (ending: string) => void;
 }
 
-/** Maximum of workers that may die before a job has begun. */
+/** Maximum workers that may die before a job has begun. */
 const MAX_ATTEMPTS = 3;
 
-/** Signals that a process's own crash does not raise. */
+/** Signals that a crash does not raise. */
 const KILLED_FROM_OUTSIDE: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** Time in which the ends of workers that were killed at the same time are noticed, in milliseconds. */
+/** Milliseconds within which simultaneous kills of several workers are noticed. */
 const NOTICE_MS = 1_000;
 
 /**
- * Runs a job, and once more, in the rest of its time, if its worker ended: the kernel, short of memory, or an operator
- * may have killed it. Only the end of the second, fresh worker shows that the job is at fault, unless it is killed
- * together with others.
+ * Runs a job, and retries it in the remaining time if its worker ended: an operator or the kernel, short of memory, may
+ * have killed it. The job is at fault only if the second, new worker ends too, and no other worker with it.
  */
 export async function runWithRetry(
   job: WorkerJob,
@@ -41,10 +40,10 @@ export async function runWithRetry(
   if (!KILLED_FROM_OUTSIDE.includes(again.ending)) throw lostWorker(again.ending);
   await new Promise((resolve) => setTimeout(resolve, NOTICE_MS));
   if (workers.countDeaths() - deaths <= 1) throw lostWorker(again.ending);
-  throw overloaded('Render workers are killed from outside.');
+  throw overloaded('Other processes are killing the render workers.');
 }
 
-/** Runs a job in a living worker; returns its response, or the end of a worker that had begun it. */
+/** Runs a job in a live worker; returns its response, or the end of a worker that had begun it. */
 async function run(
   job: WorkerJob,
   bounds: RenderBounds,

@@ -14,50 +14,50 @@ import { failureOf, overloaded, stopped } from './worker-errors.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 export interface WorkerCounters {
-  /** Starts that replace a worker which ended or was killed, including failed ones. */
+  /** Starts that replace a worker after its end or a kill, including failed starts. */
   readonly restarts: number;
-  /** Kills at a deadline, for a violation of the protocol, for a slow start, or without a client. */
+  /** Kills at a deadline, for a protocol violation, for a slow start, or because all clients have left. */
   readonly kills: number;
   readonly recycles: number;
 }
 
 export type StartWorker = (onEnd: (ending: string) => void) => WorkerProcess;
 
-/** Settings that the slots of a lane share, except `isPermanent`. */
+/** Settings of the slots of a lane; only `isPermanent` differs. */
 interface SlotSettings {
   readonly lane: Lane;
-  /** Whether the slot always has a worker; otherwise one starts on demand, and ends after being idle. */
+  /** Whether the slot always has a worker. Otherwise one starts on demand, and ends when idle. */
   readonly isPermanent: boolean;
   readonly maxIdleMs: number;
-  /** Jobs after which a worker is replaced. */
+  /** Number of jobs after which a worker is recycled. */
   readonly maxJobs: number;
-  /** Resident memory after a job above which a worker is replaced, in bytes. */
+  /** Resident memory after a job, in bytes, above which a worker is recycled. */
   readonly maxRssBytes: number;
   readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
   readonly log: Log;
 }
 
-/** Maximum wait for a worker, in milliseconds: far more than a start takes on a busy machine. */
+/** Maximum wait for a worker, in milliseconds: far longer than a start on a busy machine. */
 const MAX_WAIT_MS = 10_000;
 
-/** Back-off after the first failed start, doubled each time, and its maximum, in milliseconds. */
+/** Back-off in milliseconds after the first failed start, doubled each time up to the maximum. */
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
 
 /**
- * A CPU slot, which runs one job at a time in its worker. The next worker starts when the last one has ended, at once
- * or, after failed starts, with back-off.
+ * A CPU slot, which runs one job at a time in its worker. When a worker ends, the next one starts: at once, or with
+ * back-off after failed starts.
  */
 export class Slot implements RenderSlot {
   readonly #settings: SlotSettings;
-  /** `undefined` until a sandbox has worked: no worker starts by itself. */
+  /** `undefined` until a sandbox has worked; until then, no worker is replaced. */
   #startWorker: StartWorker | undefined;
   #process: WorkerProcess | undefined;
-  /** Timer of the next start, or, if there is a process, of the end of its idle time. */
+  /** Timer of the next start, or of the idle time of the current process. */
   #timer: NodeJS.Timeout | undefined;
-  /** Failed starts in a row. */
+  /** Consecutive failed starts. */
   #failures = 0;
-  /** Wakes the job that waits for a worker. */
+  /** Resumes the job that waits for a worker. */
   #wake: (() => void) | undefined;
   readonly #stopping = new AbortController();
 
@@ -95,16 +95,16 @@ export class Slot implements RenderSlot {
   }
 
   /**
-   * Starts a first worker in a sandbox that may not work; without `enable`, no other worker replaces it.
+   * Starts a first worker in a sandbox that may not work; no other worker replaces it before `enable`.
    *
-   * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot has been stopped
+   * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot was stopped
    */
   async probe(startWorker: StartWorker): Promise<void> {
     this.#stopping.signal.throwIfAborted();
     await this.#startProcess(startWorker).ready;
   }
 
-  /** Lets workers start in a sandbox that works. */
+  /** Permits starts in a sandbox that works. */
   enable(startWorker: StartWorker): void {
     this.#startWorker = startWorker;
     if (this.#settings.isPermanent || this.#wake) this.#ensureWorker();
@@ -115,7 +115,7 @@ export class Slot implements RenderSlot {
     this.#process = undefined;
   }
 
-  /** Ends the worker for good, even a busy one. */
+  /** Kills the worker, even a busy one, without a replacement. */
   stop(): void {
     const reason = stopped();
     this.#stopping.abort(reason);
@@ -170,7 +170,7 @@ export class Slot implements RenderSlot {
     }
   }
 
-  /** Ends a worker that is due for recycling; otherwise starts its idle time. */
+  /** Kills a worker that is due for recycling; otherwise starts its idle time. */
   #recycleOrIdle(): void {
     const worker = this.#usableWorker;
     if (worker === undefined) return;
@@ -195,7 +195,7 @@ export class Slot implements RenderSlot {
     }, maxIdleMs).unref();
   }
 
-  /** Starts a worker, unless the slot still has one. */
+  /** Schedules the start of a worker, unless the slot has one. */
   #ensureWorker(): void {
     const startWorker = this.#startWorker;
     if (startWorker === undefined || this.#stopping.signal.aborted) return;
@@ -247,7 +247,7 @@ export class Slot implements RenderSlot {
       const delayMs = this.#delayMs;
       log.warn({ ...details, delayMs }, 'render worker ended; replacing it');
     }
-    // A job may have waited for a worker while the idle one ended.
+    // A job may have started to wait while the idle worker ended.
     if (isPermanent || reason !== 'idle' || this.#wake) this.#ensureWorker();
   }
 }

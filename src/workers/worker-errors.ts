@@ -3,7 +3,7 @@ import { WorkerLost } from '../pipeline/ports.ts';
 import { ProtocolError } from './packets.ts';
 import type { WorkerResponse } from './protocol.ts';
 
-/** `stopped`: no client of the job is left. */
+/** `stopped`: all clients of the job have left. */
 export type KillReason =
   | 'deadline'
   | 'stopped'
@@ -16,12 +16,12 @@ export type KillReason =
 
 export const OUT_OF_MEMORY = 'no memory left';
 
-/** The end of a worker during a job, which may be retried in another worker. */
+/** A worker ended during a job, which may be retried in another worker. */
 export class WorkerExited extends Error {
   override readonly name = 'WorkerExited';
-  /** A signal, an exit status, or why the start failed. */
+  /** Signal, exit status, or reason why the start failed. */
   readonly ending: string;
-  /** Time until the job's deadline, in milliseconds; `undefined` if the worker had not begun the job. */
+  /** Milliseconds until the job's deadline; `undefined` if the worker had not begun the job. */
   readonly leftMs: number | undefined;
 
   constructor(ending: string, leftMs?: number) {
@@ -42,7 +42,10 @@ export function overloaded(reason: string): MediaError {
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }
 
-/** Returns the error of a job past its deadline; a worker that a signal or a debugger had stopped is not at fault. */
+/**
+ * Returns the error of a job past its deadline. The job is not at fault if a signal or a debugger had stopped the
+ * worker.
+ */
 export function deadlineError(isStopped: boolean): MediaError {
   if (isStopped) return overloaded('The worker is stopped.');
   const cause = new WorkerLost('The worker was killed at its deadline.');
@@ -57,7 +60,7 @@ export function toJobError(error: unknown, leftMs: number | undefined): unknown 
   return leftMs === undefined ? new WorkerExited(ending) : lostWorker(ending);
 }
 
-/** Returns the error of a response; an unknown failure of a worker is a bug, and a 500. */
+/** Returns the error of a response; an unexpected one is a bug, hence a 500. */
 export function failureOf(response: WorkerResponse): Error {
   if (response.kind !== 'failed') return new Error(`Unexpected response "${response.kind}".`);
   const { code, detail } = response;

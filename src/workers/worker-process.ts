@@ -29,7 +29,7 @@ import {
   WorkerExited,
 } from './worker-errors.ts';
 
-/** Time for a worker to become ready; it takes 0.2 s on an idle machine, far more on a busy one. */
+/** Time for a worker to become ready, in milliseconds; on an idle machine it takes 0.2 s. */
 const START_TIMEOUT_MS = 30_000;
 
 /** Time to read the last messages of an ended worker, in milliseconds: its child may keep the channel open. */
@@ -38,7 +38,7 @@ const LAST_MESSAGES_MS = 1_000;
 export class WorkerProcess {
   readonly #frames: FrameSource;
   readonly #log: Log;
-  /** Rejects with the worker's first line, or its ending, if it ends before it is ready. */
+  /** Rejects with the worker's first line of standard error, or its ending, if it ends first. */
   readonly ready: Promise<void>;
   readonly #endProcess: () => void;
   readonly #inbox = new Inbox<WorkerMessage>();
@@ -48,14 +48,14 @@ export class WorkerProcess {
     | { readonly id: number; readonly startTime: string; readonly channel: Socket }
     | undefined;
   #maxBodyBytes = 0;
-  /** Aborts replies. Created for the first reply: it takes a twentieth of a small render, which has no replies. */
+  /** Aborts replies. Created on demand: it costs a twentieth of a small render, which has no replies. */
   #replying: AbortController | undefined;
   #killReason: KillReason | undefined;
   #isReady = false;
   #jobsDone = 0;
   #rssBytes = 0;
 
-  /** @param onEnd called once, never before the constructor has returned; `ending` as in `StartEvents` */
+  /** @param onEnd called once, after the constructor has returned; `ending` as in `StartEvents` */
   constructor(
     forkServer: ForkServer,
     start: WorkerStart,
@@ -73,7 +73,7 @@ export class WorkerProcess {
     this.ready = this.#becomeReady(start.sandbox.isIsolated);
   }
 
-  /** Id of Node's process once the worker is ready; before, that of the sandbox. */
+  /** Process id of Node once the worker is ready; of the sandbox before. */
   get processId(): number | undefined {
     return this.#spawned?.id;
   }
@@ -99,15 +99,15 @@ export class WorkerProcess {
   }
 
   /**
-   * Runs one job. Replies to the worker's requests one at a time, within bounds, since it may be compromised.
+   * Runs one job, and replies to the worker's requests one at a time, within bounds, since it may be compromised.
    *
    * @throws WorkerExited if the worker ends or has ended, MediaError `TRANSFORM_TIMEOUT` at the deadline,
-   *   `UNPROCESSABLE_MEDIA` if the process violates the protocol in mid-job; errors of the original's reader; or
+   *   `UNPROCESSABLE_MEDIA` if the process violates the protocol during the job; errors of the original's reader; or
    *   `signal.reason`
    */
   async run(job: WorkerJob, { signal, timeoutMs }: RenderBounds): Promise<WorkerResponse> {
     const channel = this.#spawned?.channel;
-    // The caller may have aborted while it waited for a worker.
+    // The caller may have aborted while waiting for a worker.
     signal.throwIfAborted();
     if (!this.isUsable || channel === undefined) throw new WorkerExited('no process');
     const stop = (): void => this.kill('stopped', signal.reason);
@@ -135,7 +135,7 @@ export class WorkerProcess {
     }
   }
 
-  /** Ends the process at once; a running job fails with `failure`. */
+  /** Kills the process; a running job fails with `failure`. */
   kill(reason: KillReason, failure: unknown = new WorkerExited(reason)): void {
     if (this.#inbox.hasFailed) return;
     this.#killReason = reason;
@@ -148,7 +148,7 @@ export class WorkerProcess {
     for (;;) {
       const message = await this.#inbox.next();
       if (message.kind === 'begun' && !progress.hasBegun) progress.hasBegun = true;
-      else if (!progress.hasBegun) throw new ProtocolError(`"${message.kind}" out of turn`);
+      else if (!progress.hasBegun) throw new ProtocolError(`unexpected "${message.kind}"`);
       else if (isResponseTo(job, message)) return this.#receive(message);
       else {
         const open = openRequest(job, message, progress, this.#frames);
@@ -160,7 +160,7 @@ export class WorkerProcess {
     }
   }
 
-  /** @throws WorkerExited if earlier jobs may have used the memory: a fresh worker shows whether its bound suffices */
+  /** @throws WorkerExited if earlier jobs may have used up the memory, so that a new worker must decide */
   #receive(response: WorkerResponse): WorkerResponse {
     this.#jobsDone += 1;
     this.#rssBytes = response.rssBytes;
@@ -174,7 +174,7 @@ export class WorkerProcess {
     const timer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
     try {
       const { kind } = await this.#inbox.next();
-      if (kind !== 'ready') throw new ProtocolError(`"${kind}" out of turn`);
+      if (kind !== 'ready') throw new ProtocolError(`unexpected "${kind}"`);
     } catch (error) {
       if (error instanceof ProtocolError) this.#onViolation(error);
       throw new Error(this.#lines[0] ?? (error as Error).message);
@@ -206,7 +206,7 @@ export class WorkerProcess {
     try {
       for (const packet of packets) {
         const message = parseMessage(packet);
-        if (!isAwaited) throw new ProtocolError(`"${message.kind}" out of turn`);
+        if (!isAwaited) throw new ProtocolError(`unexpected "${message.kind}"`);
         this.#inbox.push(message);
       }
     } catch (error) {
@@ -215,9 +215,9 @@ export class WorkerProcess {
     }
   }
 
-  /** Ends a worker that has sent another message after the end of its turn. */
+  /** Kills a worker that sends an unsolicited message. */
   #expectSilence(): void {
-    if (this.#inbox.hasUnread) this.#onViolation(new ProtocolError('a message out of turn'));
+    if (this.#inbox.hasUnread) this.#onViolation(new ProtocolError('an unexpected message'));
   }
 
   #onViolation(error: ProtocolError): void {
@@ -226,7 +226,7 @@ export class WorkerProcess {
 
   #onLine(line: string): void {
     this.#lines.push(line);
-    // Until the worker is ready, its sandbox may report what does not work here.
+    // Until the worker is ready, its sandbox may report what this host does not support.
     const level = this.#isReady ? 'warn' : 'info';
     const details = { processId: this.processId, line };
     this.#log[level](details, 'a render worker has written to its standard error');
@@ -235,7 +235,7 @@ export class WorkerProcess {
   async #onExit(ending: string, onEnd: (ending: string) => void): Promise<void> {
     const channel = this.#spawned?.channel;
     const isLost = ending === LOST_WITH_FORK_SERVER;
-    // Most sandboxes have already ended the process.
+    // Most sandboxes have already killed the process.
     if (isLost && this.#spawned) killIfSameProcess(this.#spawned.id, this.#spawned.startTime);
     if (isLost) channel?.destroy();
     else if (channel !== undefined && !channel.closed) {
@@ -243,10 +243,10 @@ export class WorkerProcess {
       await new Promise((resolve) => channel.once('close', resolve));
       clearTimeout(timer);
     }
-    // V8 ends the process if its heap or compiler gets no memory.
+    // V8 aborts if its heap or compiler gets no memory.
     const isOutOfMemory = this.#lines.some((line) => /out of memory/i.test(line));
     this.#fail(new WorkerExited(isOutOfMemory ? OUT_OF_MEMORY : ending));
-    // At once, so that a retry of the job counts this end.
+    // Synchronous, so that a retry of the job counts this end.
     onEnd(ending);
   }
 

@@ -1,33 +1,33 @@
 import { hasAscii } from '../byte-reader.ts';
 
-/** Signature and logical screen descriptor. */
+/** Bytes of the signature and the logical screen descriptor. */
 export const SCREEN_BYTES = 13;
 /** First bytes of blocks (GIF89a appendix A). */
 export const gifBlock = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
 
-/** Labels of the extensions that we interpret (GIF89a §23, §24, §26). */
+/** Labels of the extensions that we use (GIF89a §23, §24, §26). */
 export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff } as const;
 
 /** Maximum bits of a code (GIF89a appendix F); libnsgif rejects a root code of this size. */
 export const MAX_CODE_BITS = 12;
 
-/** Whether the bytes begin with `GIF8`, the magic of libvips. */
+/** Whether the bytes begin with `GIF8`, libvips' magic. */
 export function isGif(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'GIF8');
 }
 
-/** An extension; offsets are from the start of the file. */
+/** An extension; offsets count from the start of the file. */
 export interface GifExtension {
   readonly kind: 'extension';
   /** One of `gifLabel`, or any other byte. */
   readonly label: number;
-  /** Offset of the introducer; the label follows, then the size of the first sub-block except in comments. */
+  /** Offset of the introducer; the label follows and, except in comments, the size of the first sub-block. */
   readonly start: number;
   /** End of the last sub-block, including its zero. */
   readonly end: number;
 }
 
-/** An image with its last graphic control extension, as in browsers. */
+/** An image with the last graphic control extension before it, as in browsers. */
 export interface GifImageBlock {
   readonly kind: 'image';
   /** Offset of the image descriptor. */
@@ -40,21 +40,23 @@ export interface GifImageBlock {
   readonly control: number | undefined;
 }
 
-/** End of a walk; `junk`: libnsgif and browsers accept no block there; `truncated`: the last block does not end. */
+/**
+ * End of the blocks. `junk`: libnsgif and browsers accept no block there; `truncated`: the last block exceeds the file.
+ */
 export interface GifEnd {
   readonly kind: 'trailer' | 'end of file' | 'junk' | 'truncated';
   readonly start: number;
   /** Offset of a graphic control extension without an image. */
   readonly control: number | undefined;
-  /** The image that does not end. */
+  /** The truncated image. */
   readonly image?: GifImageBlock | undefined;
 }
 
-/** Walks the blocks of a GIF as libnsgif does, in linear time. Never throws. */
+/** Yields the blocks of a GIF like libnsgif, in linear time. Never throws. */
 export function* iterateGifBlocks(
   gif: Uint8Array,
 ): Generator<GifExtension | GifImageBlock | GifEnd, void> {
-  // Bytes past the end count as 0, which still advances the position.
+  // Bytes past the end count as 0, so that the position still advances.
   const byte = (offset: number): number => gif[offset] ?? 0;
   let start = SCREEN_BYTES + colourTableBytes(byte(10));
   let control: number | undefined;
@@ -64,7 +66,7 @@ export function* iterateGifBlocks(
     let end: number;
     if (code === gifBlock.extension) {
       const label = byte(start + 1);
-      // libnsgif skips the first sub-block of all but comments, even if its size is 0.
+      // libnsgif skips the first sub-block even if its size is 0, except in comments.
       end = skipSubBlocks(gif, start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2)));
       if (end <= gif.length) yield { kind: 'extension', label, start, end };
       if (label === gifLabel.graphicControl) control = start;
@@ -85,7 +87,7 @@ export function* iterateGifBlocks(
   else yield { kind: 'truncated', start, control, image: image?.end === start ? image : undefined };
 }
 
-/** Returns the bytes of the colour table of a packed field (GIF89a §18, §20). */
+/** Returns the length of a colour table from its packed field (GIF89a §18, §20). */
 export function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
 }

@@ -9,7 +9,7 @@ import {
 import { unpackIndices } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
-/** An image; offsets as in `GifImageBlock`. */
+/** An image, with offsets as in `GifImageBlock`. */
 export interface GifFrame {
   readonly start: number;
   readonly data: number;
@@ -31,7 +31,7 @@ const DISPOSAL_MASK = 0x1c;
 /** Flag in the packed field of GIF89a §20. */
 const INTERLACE_FLAG = 0x40;
 
-/** Delay without a graphic control extension, as in browsers. */
+/** Default delay in browsers, without a graphic control extension. */
 const DEFAULT_DELAY_CS = 10;
 
 export function readFrames(gif: Uint8Array): GifFrame[] {
@@ -71,7 +71,7 @@ export function canvasOf(gif: Uint8Array, first: GifFrame): Size {
   };
 }
 
-/** Counts the pixels that must be unpacked to show a frame: whole rows, down to the edge of the canvas. */
+/** Counts the pixels to unpack for a frame: complete rows, down to the edge of the canvas. */
 export function unpackedPixels(frame: GifFrame, canvas: Size): number {
   const { left, top, right, bottom, isInterlaced } = frame;
   const { widthPx, heightPx } = canvas;
@@ -84,8 +84,8 @@ export function unpackedPixels(frame: GifFrame, canvas: Size): number {
 /**
  * Rewrites a GIF to its visible parts: colour tables, images with unchanged data, delays, disposals and loops.
  *
- * @param gif a GIF that `readGifHeader` reports as rewritable
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of an image are damaged, by the rules of our decoder
+ * @param gif reported as rewritable by `readGifHeader`
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if our decoder would reject the data of an image
  */
 export function rewriteGif(
   gif: Uint8Array,
@@ -99,7 +99,7 @@ export function rewriteGif(
   for (const [index, frame] of readFrames(gif).entries()) {
     const indices = new Uint8Array(unpackedPixels(frame, canvas));
     const { isValid, end } = unpackIndices(gif, frame.data, indices);
-    if (!isValid) throw corruptMedia(`GIF: a code in image ${index + 1} that is not there yet`);
+    if (!isValid) throw corruptMedia(`GIF: a code in image ${index + 1} that is not defined yet`);
     if (animation !== undefined || frame.isTransparent) {
       const flags = frame.disposal | (frame.isTransparent ? TRANSPARENCY_FLAG : 0);
       parts.push(controlExtension(flags, delaysCs[index] ?? 0, frame.transparentIndex));

@@ -4,14 +4,13 @@ import { gifLabel, iterateGifBlocks } from './gif-blocks.ts';
 import { canvasOf, type GifFrame, readFrame, unpackedPixels } from './gif-frames.ts';
 
 const LOOP_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
-/** Twice the blocks of 50 000 frames, the maximum setting; bounds the walk. */
+/** Maximum blocks: twice those of 50 000 frames, the maximum setting. */
 const MAX_BLOCKS = 200_000;
 
 /**
  * Reads the header of a GIF as browsers do: the canvas, the default delay of 100 ms, and loops (n repeats are n + 1
- * plays, the last extension wins).
- *
- * The trailer may be missing. Anything but a block between two blocks ends the animation, as in browsers and libnsgif.
+ * plays, the last extension wins). The trailer may be missing. As in browsers and libnsgif, anything else between two
+ * blocks ends the animation.
  */
 export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const reader = new ByteReader(bytes, 'GIF');
@@ -50,7 +49,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
         isClean &&= start + 1 === bytes.length;
         break;
       case 'junk':
-        // The decoder must see these files, since it rejects some.
+        // The decoder must read these files, since it rejects some.
         isClean = isRewritable = false;
         break;
       case 'truncated':
@@ -58,7 +57,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
         if (block.image !== undefined) frames.push(readFrame(bytes, block.image));
         break;
       case 'end of file':
-        // A graphic control extension and its image are one block (GIF89a appendix B).
+        // A graphic control extension and its image form one block (GIF89a appendix B).
         if (prefix === undefined && block.control !== undefined) {
           throw corruptMedia('GIF: the file ends after a graphic control extension');
         }
@@ -84,7 +83,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   };
 }
 
-/** Whether a loop extension has one sub-block, of 3 bytes that begin with 1. */
+/** Whether a loop extension has one sub-block, of 3 bytes starting with 1. */
 function isLoop(reader: ByteReader, position: number): boolean {
   const data = position + 3;
   return (

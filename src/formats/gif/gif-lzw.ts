@@ -5,7 +5,7 @@ const MAX_CODES = 1 << MAX_CODE_BITS;
 /** Maximum data bytes of a sub-block (GIF89a §15). */
 const MAX_BLOCK_BYTES = 255;
 
-/** Slots of the table of strings, a power of two: several times the number of codes. */
+/** Slots of the hash table of strings, a power of two: several times the number of codes. */
 const SLOTS = 1 << 14;
 
 /**
@@ -18,7 +18,7 @@ const SLOTS = 1 << 14;
 export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Array {
   const clear = 1 << rootBits;
   const output = new BlockWriter(rootBits);
-  /** String per slot, as its previous code and the next index; -1 for an empty slot. */
+  /** String per slot: its previous code and next index; -1 for an empty slot. */
   const strings = new Int32Array(SLOTS).fill(-1);
   const codes = new Uint16Array(SLOTS);
   let codeBits = rootBits + 1;
@@ -64,24 +64,24 @@ export interface Unpacking {
 }
 
 /**
- * Unpacks the colour indices of an image (GIF89a appendix F). Data that end early leave the rest of the pixels
+ * Unpacks the colour indices of an image (GIF89a appendix F). If the data end early, the remaining pixels stay
  * unchanged, as in libnsgif and browsers.
  *
  * @param gif a GIF whose sub-blocks are known to end
- * @param data offset of the bits of a root code, before the sub-blocks
+ * @param data offset of the root code size, before the sub-blocks
  * @param indices receives the pixels, row by row; damage after the last of them is ignored
  */
 export function unpackIndices(gif: Uint8Array, data: number, indices: Uint8Array): Unpacking {
   const rootBits = gif[data] ?? 0;
   const clear = 1 << rootBits;
   const pixels = indices.length;
-  // A string is the previous one and the pixel after it, which are adjacent in the output.
+  // A string is the previous string and the pixel after it, which are adjacent in the output.
   const starts = new Int32Array(MAX_CODES);
   const lengths = new Uint16Array(MAX_CODES);
   let codeBits = rootBits + 1;
   let entries = clear + 2;
   let start = 0;
-  /** Pixels of the previous code; 0 after a clear. */
+  /** Pixels of the previous code; 0 after a clear code. */
   let length = 0;
   let pool = 0;
   let poolBits = 0;

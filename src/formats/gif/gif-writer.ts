@@ -14,14 +14,14 @@ export interface GifImage {
   readonly area: Area;
   /** Colour indices of the area, row by row. */
   readonly indices: Uint8Array;
-  /** Whether the area becomes transparent before the next image; otherwise its pixels stay. */
+  /** Whether the area becomes transparent before the next image. Otherwise its pixels stay. */
   readonly isCleared: boolean;
 }
 
-/** Contents of a GIF besides its images. */
+/** Contents of a GIF apart from its images. */
 export interface GifScreen {
   readonly size: Size;
-  /** Red, green and blue of each colour; at most 256 colours. */
+  /** Red, green and blue of at most 256 colours. */
   readonly palette: Uint8Array;
   readonly transparentIndex: number | undefined;
   readonly animation: Animation | undefined;
@@ -29,7 +29,7 @@ export interface GifScreen {
 
 const CENTISECOND_MS = 10;
 
-/** Longest delay a graphic control extension can hold, in centiseconds (GIF89a §23). */
+/** Maximum delay of a graphic control extension, in centiseconds (GIF89a §23). */
 const MAX_DELAY_CS = 65_535;
 
 const INTRODUCER = 0x21;
@@ -38,13 +38,13 @@ const SEPARATOR = 0x2c;
 /** The trailer (GIF89a §27). */
 export const END_OF_GIF = Uint8Array.of(0x3b);
 
-/** Disposal methods of GIF89a §23, as they stand in the packed field. */
+/** Disposal methods as in the packed field (GIF89a §23). */
 const disposal = { keep: 1 << 2, clear: 2 << 2 } as const;
 
-/** Largest repeat count of the loop extension; 0 repeats for ever. */
+/** Maximum repeats of the loop extension, where 0 repeats for ever. */
 const MAX_REPEATS = 65_535;
 
-/** Writes a GIF (GIF89a) with one colour table for all images; each image is drawn over the previous ones. */
+/** Writes a GIF (GIF89a) with one colour table for all images, each drawn over the previous ones. */
 export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer {
   const { size, palette, transparentIndex, animation } = screen;
   const tableBits = Math.max(1, Math.ceil(Math.log2(palette.length / 3)));
@@ -71,7 +71,7 @@ export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer 
 }
 
 /**
- * Returns the bytes before the first image; `settings` are the packed field, background and aspect ratio of the screen
+ * Returns the bytes before the first image. `settings` has the packed field, background and aspect ratio of the screen
  * (GIF89a §18), and the colour table.
  */
 export function beginGif(
@@ -84,7 +84,7 @@ export function beginGif(
   return [signature, screen, settings, loopExtension(animation?.plays ?? 1)];
 }
 
-/** Returns the delays of an animation in centiseconds, one per image; empty for a still. */
+/** Returns the delays of an animation in centiseconds; empty for a still. */
 export function delaysOf(animation: Animation | undefined): number[] {
   return roundDelays(animation?.delaysMs ?? [], CENTISECOND_MS, MAX_DELAY_CS);
 }

@@ -8,7 +8,7 @@ export interface Av1Sequence extends CodePoints {
   readonly isFullRange: boolean;
 }
 
-/** Bytes within which the sequence header ends: at most 2 OBUs before it, and 32 operating points. */
+/** Bytes in which the sequence header must end: at most 2 OBUs precede it, and it has 32 operating points. */
 const PREFIX_BYTES = 512;
 const MAX_OBUS_BEFORE = 8;
 
@@ -43,7 +43,7 @@ export function readAv1Sequence({ meta, locations }: HeifFile, item: number): Av
   throw corruptMedia(`AV1: image ${item} without a sequence header`);
 }
 
-/** Reads a length of 7 bits a byte, least significant first (§4.10.5). */
+/** Reads a length in 7 bits per byte, least significant first (§4.10.5). */
 function readLeb128(reader: ByteReader, start: number): readonly [value: number, end: number] {
   let value = 0;
   for (let index = 0; index < 8; index += 1) {
@@ -54,7 +54,7 @@ function readLeb128(reader: ByteReader, start: number): readonly [value: number,
   throw corruptMedia('AV1: a length of more than 8 bytes');
 }
 
-/** Parses a sequence header up to its colours (§5.5.1, §5.5.2). */
+/** Parses a sequence header up to its colour description (§5.5.1, §5.5.2). */
 function parseSequence(bits: BitReader): Av1Sequence {
   const profile = bits.uint(3);
   bits.skip(1);
@@ -93,7 +93,7 @@ function skipInterTools(bits: BitReader): void {
   bits.skip(4);
   const hasOrderHint = bits.flag();
   if (hasOrderHint) bits.skip(2);
-  // Screen content tools, and integer motion vectors: chosen per frame, or forced.
+  // Screen content tools and integer motion vectors: chosen per frame, or forced.
   if (bits.flag() || bits.flag()) {
     if (!bits.flag()) bits.skip(1);
   }
@@ -139,7 +139,7 @@ class BitReader {
     this.#position += bits;
   }
 
-  /** Skips a number whose length follows from the zeros before it (§4.10.3). */
+  /** Skips a number whose leading zeros determine its length (§4.10.3). */
   skipUvlc(): void {
     let zeros = 0;
     while (!this.flag()) zeros += 1;

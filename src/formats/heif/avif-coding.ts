@@ -4,28 +4,31 @@ import { readHeifColour } from './heif-colour.ts';
 import { findAlphaPlanes, followIdentity } from './heif-derivation.ts';
 import type { HeifFile } from './heif-file.ts';
 
-/** Properties of an AVIF's samples that libheif 1.23 leaves in the samples or ignores. */
+/** Properties of an AVIF's samples that libheif 1.23 ignores or does not convert. */
 export interface AvifCoding {
   readonly profile: Uint8Array | undefined;
   /** Colour space of an image without a profile. */
   readonly codePoints: CodePoints;
-  /** Whether the image is grey with the limited range, 16 to 235 of 8 bits. */
+  /** Whether the image is grey with limited range, 16 to 235 in 8 bits. */
   readonly isLimitedGrey: boolean;
   readonly isLimitedAlpha: boolean;
-  /** Whether colours are multiplied by alpha (`prem`). */
+  /** Whether colours are premultiplied by alpha (`prem`). */
   readonly isPremultiplied: boolean;
-  /** Offset of an unspecified matrix in `colr`, for which libheif ignores the range. */
+  /** Offset of an unspecified matrix in `colr`, which makes libheif ignore the range. */
   readonly unspecifiedMatrixAt: number | undefined;
 }
 
-/** Code points of an unspecified matrix, and of BT.601's, which libavif uses instead. */
+/** Matrix code points: unspecified, and BT.601, which libavif uses instead. */
 const UNSPECIFIED = 2;
 export const BT_601 = 6;
 
 /** Offset of the matrix in `colr`, after `nclx` and two code points. */
 const MATRIX_AT = 8;
 
-/** Reads how samples are coded: by `colr`, else by the AV1 image; alpha only by its AV1 image, as in libavif. */
+/**
+ * Reads the coding of samples from `colr`, else from the AV1 image. For alpha, only its AV1 image counts, as in
+ * libavif.
+ */
 export function readAvifCoding(heif: HeifFile): AvifCoding {
   const { profile, coding, codingBox } = readHeifColour(heif);
   const [plane] = findAlphaPlanes(heif, heif.primary);
@@ -42,13 +45,13 @@ export function readAvifCoding(heif: HeifFile): AvifCoding {
   };
 }
 
-/** Matrices that keep red, green and blue exactly: identity, YCgCo-Re and YCgCo-Ro (ITU-T H.273 table 4). */
+/** Matrices that preserve red, green and blue exactly: identity, YCgCo-Re and YCgCo-Ro (ITU-T H.273 table 4). */
 const EXACT_MATRICES: ReadonlySet<number> = new Set([0, 16, 17]);
 
 /** Bits of the third byte of `av1C` (AV1 ISO Media File Format Binding §2.3.3). */
 const av1cFlag = { monochrome: 0x10, subsampled: 0x08 } as const;
 
-/** Whether an AVIF may show an original exactly; reading its frame header would take half of the AV1 syntax. */
+/** Whether an AVIF may be lossless. Its frame header would show it, but that takes half of the AV1 syntax to read. */
 export function mayBeLosslessAvif(heif: HeifFile): boolean {
   const { reader } = heif.meta;
   const configuration = heif
@@ -62,7 +65,7 @@ export function mayBeLosslessAvif(heif: HeifFile): boolean {
   return (flags & av1cFlag.subsampled) === 0 && isExact;
 }
 
-/** Returns the coded image of an item, or the first of a grid or an overlay. */
+/** Returns the coded image of an item, or the first one of a grid or overlay. */
 function findCoded(heif: HeifFile, item: number): number {
   const [shown = item] = followIdentity(heif, item);
   const [first = shown] = heif.sourcesOf(shown);

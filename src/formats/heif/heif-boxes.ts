@@ -1,16 +1,16 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
 import { type Box, iterateBoxes } from '../iso-boxes.ts';
 
-/** A full box: `start` follows version and flags. */
+/** A full box; `start` is after version and flags. */
 export interface FullBox extends Box {
   readonly version: number;
   readonly flags: number;
 }
 
-/** libheif's limit of children, and ours of table entries: without it, 50 MB of empty boxes are 6 million objects. */
+/** Maximum children (libheif's limit) and table entries: 50 MB of empty boxes would be 6 million objects. */
 export const MAX_CHILDREN = 20_000;
 
-/** Yields the boxes between two offsets, at most 20,000. @throws MediaError if a box leaves its parent */
+/** Yields at most 20,000 boxes between two offsets. @throws MediaError if a box exceeds its parent */
 export function* readBoxes(reader: ByteReader, start: number, end: number): Generator<Box, void> {
   let boxes = 0;
   for (const box of iterateBoxes(reader, start, end)) {
@@ -28,7 +28,7 @@ export function toFullBox(reader: ByteReader, box: Box): FullBox {
   return { ...box, start: box.start + 4, version: word >>> 24, flags: word & 0xff_ffff };
 }
 
-/** Reads a box's fields one after another, never past its end. */
+/** Reads the fields of a box in sequence, never past its end. */
 export class BoxCursor {
   readonly #reader: ByteReader;
   readonly #box: Box;
@@ -40,7 +40,7 @@ export class BoxCursor {
     this.#position = box.start;
   }
 
-  /** Reads a big-endian unsigned integer; inexact above 2^53, where no file ends. */
+  /** Reads a big-endian unsigned integer; inexact above 2^53, which exceeds any file. */
   uint(bytes: number): number {
     const at = this.#position;
     this.skip(bytes);
@@ -84,7 +84,7 @@ export class BoxCursor {
   }
 }
 
-/** Children of a meta box, the first of each type, and its file. */
+/** Meta box of a file, with its children: the first of each type. */
 export interface Meta {
   readonly reader: ByteReader;
   readonly box: Box;

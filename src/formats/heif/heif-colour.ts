@@ -5,24 +5,24 @@ import { BoxCursor } from './heif-boxes.ts';
 import { followIdentity } from './heif-derivation.ts';
 import type { HeifFile } from './heif-file.ts';
 
-/** Types of `colr` with an ICC profile, whole or restricted (ISO/IEC 14496-12 §12.1.5). */
+/** Types of `colr` with an ICC profile: unrestricted or restricted (ISO/IEC 14496-12 §12.1.5). */
 const PROFILE_TYPES = ['prof', 'rICC'];
 
-/** Code points of `colr`, with the conversion to red, green and blue (ITU-T H.273 §8.3). */
+/** Code points of `colr`, and the conversion to red, green and blue (ITU-T H.273 §8.3). */
 export interface HeifCoding extends CodePoints {
   readonly matrix: number;
   readonly isFullRange: boolean;
 }
 
-/** Colour information of the primary image, outside of the coded image. */
+/** Colour information of the primary image that is stored outside of the coded image. */
 export interface HeifColour {
-  /** ICC profile, which is more exact than code points: these are for readers without ICC support. */
+  /** ICC profile. It is more exact than code points, which are for readers without ICC support. */
   readonly profile: Uint8Array | undefined;
   readonly coding: HeifCoding | undefined;
   readonly codingBox: Box | undefined;
 }
 
-/** Reads `colr` of the image, else of the image that it repeats, or of its first part. */
+/** Reads `colr` of the image; else of the image that it repeats, or of its first part. */
 export function readHeifColour(heif: HeifFile): HeifColour {
   const { reader } = heif.meta;
   const images = followIdentity(heif, heif.primary).toReversed();

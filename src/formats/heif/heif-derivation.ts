@@ -3,35 +3,35 @@ import type { Size } from '../image-header.ts';
 import { toFullBox } from './heif-boxes.ts';
 import { type HeifFile, readItem } from './heif-file.ts';
 
-/** Version, flags, rows, columns, and two sides of 16 or 32 bits (ISO/IEC 23008-12 §6.6.2.3.2). */
+/** Maximum bytes of a grid: version, flags, rows, columns, two sides of 16 or 32 bits (ISO/IEC 23008-12 §6.6.2.3.2). */
 const MAX_GRID_BYTES = 12;
 
-/** Maximum bytes of a coded image, since thousands of tiles that share megabytes would be terabytes to read. */
+/** Maximum bytes of a coded image: thousands of tiles that share megabytes would be terabytes to read. */
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_EXTRA_BYTES = 64 * 1024;
 
 /**
  * Minimum pixels that a tile counts as, since each needs a new decoder: 14 400 tiles of 96×64 px took more than the 15
- * s of a render, and 4096 of them 4 to 11.
+ * s of a render, and 4096 of them 4 to 11 s.
  */
 const MIN_TILE_PIXELS = 256 * 128;
 
-/** Maximum items that repeat one another. */
+/** Maximum length of a chain of items that repeat one another. */
 const MAX_IDENTITIES = 8;
 
-/** Alpha types of ISO/IEC 23008-12 §6.9.1.2, and HEVC's older name. */
+/** Alpha types: ISO/IEC 23008-12 §6.9.1.2, and HEVC's older name. */
 const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
 
 /**
- * Counts the pixels that are decoded for an item: its own before `clap`, or those of its sources as often as each is
- * used; or those of its alpha plane, if these are more.
+ * Counts the decoded pixels of an item: its own before `clap`, those of its sources for each use, or those of its alpha
+ * plane, if these are more.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a part is missing or empty, or a grid is not covered by its tiles
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a part is missing or empty, or its tiles do not cover a grid
  */
 export function countCodedPixels(heif: HeifFile, item: number): number {
   const alpha = findAlphaPlanes(heif, item).flatMap((plane) => {
     const size = heif.codedSizeOf(plane);
-    // The size of a plane without `ispe` is in its data, which the decoder checks.
+    // Without `ispe`, the size of a plane is in its data, which the decoder checks.
     const isCounted = size !== undefined || heif.types.get(plane) === 'grid';
     return isCounted ? countPixels(heif, plane) : [];
   });
@@ -39,8 +39,8 @@ export function countCodedPixels(heif: HeifFile, item: number): number {
 }
 
 /**
- * Returns the images that an item repeats by `iden`, each with further transforms (ISO/IEC 23008-12 §6.6.2.1): first
- * the coded image, grid or overlay, last the item.
+ * Returns the images that an item repeats by `iden`, each with further transforms (ISO/IEC 23008-12 §6.6.2.1): from the
+ * coded image, grid or overlay to the item.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the chain is too long
  */
@@ -56,7 +56,7 @@ export function followIdentity(heif: HeifFile, item: number): readonly number[] 
   return chain;
 }
 
-/** Returns the alpha planes of an item; a valid file has at most one. */
+/** Returns the alpha planes of an item, of which a valid file has at most one. */
 export function findAlphaPlanes(heif: HeifFile, item: number): number[] {
   return followIdentity(heif, item)
     .flatMap((image) => heif.referrersOf(image, 'auxl'))
@@ -70,7 +70,7 @@ export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
   return new Set(grids.flatMap((grid) => heif.sourcesOf(grid)));
 }
 
-/** Whether an auxiliary image is an alpha plane (`auxC`), not for example a depth map. */
+/** Whether an auxiliary image is an alpha plane (`auxC`), and not for example a depth map. */
 function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
   const kind = propertiesOf(item).find(({ type }) => type === 'auxC');
   if (kind === undefined) return false;
@@ -113,7 +113,7 @@ function countGrid(heif: HeifFile, item: number): number {
   return tiles.reduce((sum, tile) => sum + Math.max(countCoded(heif, tile), MIN_TILE_PIXELS), 0);
 }
 
-/** Whether adjacent tiles cover an edge, and none lies beyond it. */
+/** Whether adjacent tiles cover an edge, and none is completely beyond it. */
 function isCovered(edgePx: number, tilePx: number, tiles: number): boolean {
   return tilePx * tiles >= edgePx && tilePx * (tiles - 1) < edgePx;
 }

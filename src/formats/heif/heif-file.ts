@@ -4,41 +4,43 @@ import { type Box, iterateBoxes } from '../iso-boxes.ts';
 import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 import { indexProperties, type Property, readCodedSize } from './heif-properties.ts';
 
-/** Far beyond libheif, which accepts 32 per item; bounds the walk. */
+/** Maximum extents of all items, far beyond libheif's 32 per item. */
 const MAX_EXTENTS = 100_000;
 
-/** More than the 65 536 tiles of the largest grid. */
+/** Maximum references: more than the 65 536 tiles of the largest grid. */
 const MAX_REFERENCES = 100_000;
 
-/** Bounds the product of all counts: the smallest tiles of 100 megapixels with alpha need 160 000 reads. */
+/**
+ * Maximum reads, which limits the product of all counts: the smallest tiles of 100 megapixels with alpha need 160 000.
+ */
 const MAX_READS = 200_000;
 
 /** Items of a file of ISO boxes (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
 export interface HeifFile {
   readonly meta: Meta;
   readonly primary: number;
-  /** In the order of the file. */
+  /** In file order. */
   readonly entries: readonly ItemEntry[];
   /** Four-character types by item id. */
   readonly types: ReadonlyMap<number, string>;
-  /** Extents of an item's bytes by item id; only those within this file. */
+  /** Extents of items by id, without those in other files. */
   readonly locations: ReadonlyMap<number, readonly Extent[]>;
   readonly bytesOf: (item: number) => number;
-  /** Returns the properties of an item in the order of association. */
+  /** Returns the properties of an item in order of association. */
   readonly propertiesOf: (item: number) => readonly Property[];
   /** Returns the size of an item before its transforms. */
   readonly codedSizeOf: (item: number) => Size | undefined;
-  /** Returns the items that an item is derived from. */
+  /** Returns the items from which an item is derived. */
   readonly sourcesOf: (item: number) => readonly number[];
-  /** Returns the items that refer to an item, such as an alpha plane by `auxl`. */
+  /** Returns the items that refer to an item, for example its alpha plane by `auxl`. */
   readonly referrersOf: (item: number, type: string) => readonly number[];
 }
 
 /**
- * Opens a file that begins with a file type box; returns `undefined` if it contains only tracks.
+ * Opens a file that begins with a file type box; `undefined` if it contains only tracks.
  *
- * @param sizeBytes size of the file, if `bytes` is only its beginning
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or an item leaves the file, or the primary item is missing
+ * @param sizeBytes size of the file, if `bytes` is only a prefix
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or item exceeds the file, or the primary item is missing
  */
 export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile | undefined {
   const reader = new ByteReader(bytes, 'HEIF', MAX_READS);
@@ -81,7 +83,7 @@ export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile 
   };
 }
 
-/** Returns the joined bytes of an item; rejects more than `maxBytes`. */
+/** Returns the joined bytes of an item. @throws MediaError if they are longer than `maxBytes` */
 export function readItem({ meta, locations }: HeifFile, item: number, maxBytes: number): Buffer {
   const parts = locations.get(item) ?? [];
   const bytes = parts.map(({ start, end }) => meta.reader.slice(start, end));
@@ -90,7 +92,7 @@ export function readItem({ meta, locations }: HeifFile, item: number, maxBytes: 
   return Buffer.concat(bytes);
 }
 
-/** Computes a value once per item: a file may refer to one item 65 000 times. */
+/** Caches a value per item: a file may refer to one item 65 000 times. */
 function perItem<Value>(compute: (item: number) => Value): (item: number) => Value {
   const getters = new Map<number, () => Value>();
   return (item) => {
@@ -110,7 +112,7 @@ function lazily<Value>(make: () => Value): () => Value {
   };
 }
 
-/** Finds the meta box; returns `undefined` for an image sequence, whose movie box has none. */
+/** Finds the meta box; `undefined` for an image sequence, whose movie box has none. */
 function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   let hasMovie = false;
   for (const box of readBoxes(reader, 0, sizeBytes)) {
@@ -124,12 +126,12 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   throw corruptMedia('HEIF: no meta box');
 }
 
-/** Throws for a second meta box, which libheif would use. Bytes that are not a box end the walk, as libheif's. */
+/** Throws for a second meta box, which libheif would use. Like libheif, stops at bytes that are not a box. */
 function rejectSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
   for (const { type, headerStart } of iterateBoxes(reader, start, reader.length)) {
     if (type === 'meta' || boxes === MAX_CHILDREN) {
-      throw corruptMedia(`HEIF: a box too many at ${headerStart}`);
+      throw corruptMedia(`HEIF: an unexpected box at ${headerStart}`);
     }
     boxes += 1;
   }
@@ -138,7 +140,7 @@ function rejectSecondMeta(reader: ByteReader, start: number): void {
 interface ItemEntry {
   readonly item: number;
   readonly type: string;
-  /** Offset of the byte whose lowest flag hides the item. */
+  /** Offset of the byte whose lowest bit hides the item. */
   readonly flagsAt: number;
 }
 
@@ -183,14 +185,14 @@ function readReferences(meta: Meta): Reference[] {
 /** Location of an item as `iloc` declares it (§8.11.3). */
 export interface DeclaredLocation {
   readonly item: number;
-  /** Construction method: offsets count from the start of the file (0), of the `idat` payload (1), or of an item (2). */
+  /** Construction method: offsets from the start of the file (0), of the `idat` payload (1), or of an item (2). */
   readonly method: number;
   /** Whether the item is in another file. */
   readonly isExternal: boolean;
   readonly extents: readonly { readonly offset: number; readonly length: number }[];
 }
 
-/** Reads `iloc`; yields its items one by one. */
+/** Yields the items of `iloc`. */
 export function* iterateLocations(meta: Meta): Generator<DeclaredLocation, void> {
   const box = toFullBox(meta.reader, findBox(meta, 'iloc'));
   const cursor = new BoxCursor(meta.reader, box);
@@ -219,7 +221,6 @@ export function* iterateLocations(meta: Meta): Generator<DeclaredLocation, void>
   }
 }
 
-/** Returns the extents of the items within this file. */
 function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
   const locations = new Map<number, Extent[]>();
   for (const { item, method, isExternal, extents } of iterateLocations(meta)) {

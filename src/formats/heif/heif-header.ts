@@ -7,7 +7,7 @@ import { type HeifFile, openHeif } from './heif-file.ts';
 import { readShownSize } from './heif-properties.ts';
 
 /**
- * Media types by the major brand of a file that may hold a still (ISO/IEC 23008-12 Annex B, AV1 Image File Format §6).
+ * Media types by major brand of files that may contain a still (ISO/IEC 23008-12 Annex B, AV1 Image File Format §6).
  */
 const MAJOR_BRANDS: ReadonlyMap<string, string> = new Map([
   ['avif', 'image/avif'],
@@ -18,10 +18,10 @@ const MAJOR_BRANDS: ReadonlyMap<string, string> = new Map([
   ...['hevc', 'hevx', 'hevm', 'hevs'].map((brand) => [brand, 'image/heic-sequence'] as const),
 ]);
 
-/** Compatible brands of a still in a file with another major brand (contract §3), by precedence. */
+/** Compatible brands that identify a still despite another major brand (contract §3), by precedence. */
 const COMPATIBLE_BRANDS = ['avif', 'avis', 'heic', 'heix', 'mif1'];
 
-/** End of the compatible brands that are read: every sniffed prefix has as many bytes. */
+/** End of the compatible brands that are read: the minimum length of a sniffed prefix. */
 const BRANDS_END = 128;
 
 const CODECS: Readonly<Record<string, SourceFormat>> = { av01: 'avif', hvc1: 'heic' };
@@ -33,7 +33,7 @@ export function isHeif(bytes: Uint8Array): boolean {
   return sniffHeifType(bytes) !== undefined;
 }
 
-/** Returns the media type by the brands, of which the major one wins. */
+/** Returns the media type by the brands; the major brand has precedence. */
 export function sniffHeifType(bytes: Uint8Array): string | undefined {
   if (!hasAscii(bytes, 4, 'ftyp')) return undefined;
   const head = Buffer.from(bytes.subarray(0, BRANDS_END));
@@ -46,11 +46,11 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Reads the header of the primary image of a file of ISO boxes (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an
- * image sequence; returns `undefined` for a foreign codec, and for a file of only tracks.
+ * Reads the header of the primary image of an ISO file (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an image
+ * sequence; `undefined` for a foreign codec, and for a file of only tracks.
  *
- * The size is that after `clap` and `irot`, as in libheif. Boxes after the meta box are not read; items outside of the
- * file reveal truncation, except in a prefix.
+ * As in libheif, the size is that after `clap` and `irot`. Boxes after the meta box are not read; items beyond the end
+ * of the file reveal truncation, except in a prefix.
  */
 export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const heif = openHeif(bytes, prefix === undefined ? bytes.length : Number.POSITIVE_INFINITY);

@@ -9,18 +9,18 @@ const KNOWN_BRANDS = [
   ...['avif', 'mif1', 'msf1', 'heic', 'heix', 'heim', 'heis', 'hevc', 'hevm', 'hevs'],
 ];
 
-/** Flag of an item that is not shown by itself, as of tiles (ISO/IEC 23008-12 §6.4.2). */
+/** Flag of an item that is not shown by itself, such as a tile (ISO/IEC 23008-12 §6.4.2). */
 const HIDDEN = 1;
 
-/** Maximum properties of an item: a byte counts them. */
+/** Maximum properties of an item, counted by one byte. */
 const MAX_PROPERTIES = 255;
 
-/** Bit of an association whose property every reader must know. */
+/** Bit of an association: readers must know the property. */
 const ESSENTIAL = 0x8000;
 
 /**
- * Returns the file without EXIF, and with a brand that libvips recognises. Item information entries (ISO/IEC 14496-12
- * §8.11.6) of type `Exif` become `free`; the search covers bytes, since libheif may reach an entry by another path.
+ * Returns the file without EXIF, with a brand that libvips recognises. Item information entries (ISO/IEC 14496-12
+ * §8.11.6) of type `Exif` become `free`. Searches bytes, since libheif may reach an entry by another path.
  *
  * @returns the same bytes if there is nothing to change, else a copy of the same length
  */
@@ -42,7 +42,7 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
   return withPrimaryTransforms(plain ?? heif);
 }
 
-/** Copies the file with another, unhidden primary item: libheif does not return hidden ones. */
+/** Copies the file with another primary item, and unhides it, since libheif does not return hidden ones. */
 export function withPrimaryItem(
   heif: Uint8Array,
   { meta, entries }: HeifFile,
@@ -60,7 +60,7 @@ export function withPrimaryItem(
 
 /**
  * Copies a file so that its alpha plane has the transforms of the primary image, and tiles have none, as libavif reads
- * it: libheif rotates each tile, and stretches an alpha plane that the file does not rotate. avifenc 0.11 writes both.
+ * it: libheif rotates each tile, and stretches an alpha plane without a rotation. avifenc 0.11 writes both.
  *
  * @returns the same bytes if there is nothing to change
  */
@@ -92,7 +92,7 @@ function isEqual(some: readonly Property[], others: readonly Property[]): boolea
   );
 }
 
-/** Formats an entry of `ipma` (ISO/IEC 23008-12 §9.3), with an item id of 4 bytes and indices of 2. */
+/** Formats an `ipma` entry (ISO/IEC 23008-12 §9.3), with a 4-byte item id and 2-byte indices. */
 function formatAssociation(item: number, properties: readonly Property[]): Buffer {
   const entry = Buffer.alloc(5 + 2 * properties.length);
   entry.writeUInt32BE(item);
@@ -104,8 +104,8 @@ function formatAssociation(item: number, properties: readonly Property[]): Buffe
 }
 
 /**
- * Copies a file with associations before its own, since the first for an item counts. Offsets stay valid: the old meta
- * box and all that follows become a free box, and a longer meta box follows.
+ * Copies a file with associations before its own, since the first of an item counts. Offsets stay valid: the old meta
+ * box and everything after it become a free box, followed by a longer meta box.
  */
 function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffer {
   const head = Buffer.alloc(16);
@@ -130,7 +130,7 @@ function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffe
   return copy;
 }
 
-/** Increases the size of a box, except 0, which reaches to the parent's end. */
+/** Increases the size of a box; a size of 0, up to the parent's end, stays. */
 function lengthen(file: Buffer, box: number, moreBytes: number): void {
   const size = file.readUInt32BE(box);
   if (size === 1) file.writeUInt32BE(file.readUInt32BE(box + 12) + moreBytes, box + 12);

@@ -3,7 +3,7 @@ import type { Size } from '../image-header.ts';
 import type { Box } from '../iso-boxes.ts';
 import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 
-/** Properties of an item in an `ipma`: one-based indices, from the cursor on. */
+/** Properties of an item in an `ipma`: one-based indices from the cursor on. */
 interface Association {
   readonly cursor: BoxCursor;
   readonly count: number;
@@ -11,13 +11,13 @@ interface Association {
 }
 
 export interface Property extends Box {
-  /** One-based index among all properties. */
+  /** One-based index of the property in the file. */
   readonly index: number;
-  /** Whether readers that do not know the property must not show the item. */
+  /** Whether readers must not show the item if they do not know the property. */
   readonly isEssential: boolean;
 }
 
-/** Indexes the properties of items in the order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
+/** Indexes the properties of items in order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
 export function indexProperties(meta: Meta): (item: number) => readonly Property[] {
   const { reader } = meta;
   const { start, end } = findBox(meta, 'iprp');
@@ -40,7 +40,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
     for (let left = own; left > 0; left -= 1) {
       const item = cursor.uint(box.version === 0 ? 2 : 4);
       const count = cursor.uint(1);
-      // The first entry counts, as in libheif.
+      // As in libheif, the first entry counts.
       if (!associations.has(item)) {
         associations.set(item, { cursor: cursor.copy(), count, indexBytes });
       }
@@ -63,7 +63,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
   };
 }
 
-/** Returns the size of an item from `ispe`; throws `UNPROCESSABLE_MEDIA` for an invalid one. */
+/** Returns the size of an item from `ispe`. @throws MediaError `UNPROCESSABLE_MEDIA` for an invalid one */
 export function readCodedSize(reader: ByteReader, properties: readonly Box[]): Size | undefined {
   const extents = properties.find((property) => property.type === 'ispe');
   if (extents === undefined) return undefined;
@@ -71,21 +71,23 @@ export function readCodedSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize({ widthPx: cursor.uint(4), heightPx: cursor.uint(4) });
 }
 
-/** Properties that change how an image is shown. */
+/** Types of properties that change how an image is shown. */
 export const TRANSFORMS: readonly string[] = ['clap', 'irot', 'imir'];
 
-/** A transform before an image is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4). */
+/**
+ * A transform that is applied before an image is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4).
+ */
 export type Transform =
   | {
       readonly kind: 'crop';
       readonly size: Size;
-      /** Distance between the centres of the crop and of the image, in pixels. */
+      /** Offset of the crop's centre from the image's, in pixels. */
       readonly offset: readonly [xPx: number, yPx: number];
     }
   | { readonly kind: 'rotation'; readonly quarterTurnsLeft: number }
   | { readonly kind: 'mirror'; readonly swaps: 'top and bottom' | 'left and right' };
 
-/** Returns the transforms of an item in the order of association, in which libheif applies them. */
+/** Returns the transforms of an item in order of association, in which libheif applies them. */
 export function readTransforms(reader: ByteReader, properties: readonly Box[]): Transform[] {
   return properties.flatMap((property): Transform[] => {
     const cursor = new BoxCursor(reader, property);
@@ -106,7 +108,7 @@ export function readTransforms(reader: ByteReader, properties: readonly Box[]): 
   });
 }
 
-/** Returns the size of an item after its transforms; throws `UNPROCESSABLE_MEDIA` for an invalid one. */
+/** Returns the size of an item after its transforms. @throws MediaError `UNPROCESSABLE_MEDIA` for an invalid one */
 export function readShownSize(reader: ByteReader, properties: readonly Box[]): Size {
   let size = readCodedSize(reader, properties);
   if (size === undefined) throw corruptMedia('HEIF: the primary item has no size');
@@ -129,7 +131,7 @@ function readOffset(cursor: BoxCursor): number {
   return numerator / cursor.uint(4);
 }
 
-/** Throws for an invalid size, as of an aperture with a denominator of zero. */
+/** Throws for an invalid size, for example of an aperture with a denominator of zero. */
 function checkSize(size: Size): Size {
   const { widthPx, heightPx } = size;
   if (![widthPx, heightPx].every((side) => Number.isSafeInteger(side) && side > 0)) {

@@ -9,15 +9,15 @@ interface Frame extends Size {
   readonly isArithmetic: boolean;
 }
 
-/** 50 MB with 64 KB of metadata per segment have 800; bounds the walk. */
+/** Maximum markers; 50 MB of metadata in segments of 64 KB have 800. */
 const MAX_MARKERS = 20_000;
 
-/** Fill bytes that are checked; encoders write a few. */
+/** Maximum fill bytes that are checked; encoders write a few. */
 const MAX_FILL_BYTES = 64 * 1024;
 
 /**
- * Reads the header of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
- * (lossless, hierarchical, 12 bit). Unlike in libjpeg, the file must reach EOI.
+ * Reads the header of a JPEG (ITU-T T.81 annex B); `undefined` for processes that libjpeg cannot decode (lossless,
+ * hierarchical, 12 bit). Unlike for libjpeg, the file must reach EOI.
  */
 export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
@@ -53,12 +53,12 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
     if (code === jpegMarker.eoi) {
       if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');
       const { components, isArithmetic } = frame;
-      // libjpeg decodes arithmetic coding; browsers do not.
+      // Browsers do not decode arithmetic coding, which libjpeg does.
       const isCommon = !isArithmetic && (components === 1 || components === 3);
       return toHeader(frame, isClean && isCommon && end === bytes.length);
     }
     if (!hasSegment(code)) {
-      // A reserved or misplaced marker is junk: the decoder decides whether it does any harm.
+      // A reserved or misplaced marker is junk, and the decoder decides whether it is harmful.
       isClean = false;
       continue;
     }
@@ -73,10 +73,10 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
       scans += 1;
     } else if (code >= jpegMarker.app0) {
       const data = bytes.subarray(start + 2, end);
-      // libvips uses the first, and only before the first scan.
+      // libvips uses the first EXIF block, if it is before the first scan.
       if (scans === 0) orientation ??= readOrientation(code, data);
       isClean &&= isKnown(code, data);
-      // Profiles.
+      // May contain a profile.
       isPlain &&= code !== jpegMarker.app2;
     }
   }
@@ -84,7 +84,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);
 }
 
-/** Whether a range consists of fill bytes 0xff, which may precede a marker (T.81 B.1.1.2). */
+/** Whether a range consists of 0xff fill bytes, which may precede a marker (T.81 B.1.1.2). */
 function isFill(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     if (bytes[at] !== 0xff) return false;
@@ -96,7 +96,10 @@ function isStartOfFrame(code: number): boolean {
   return code <= jpegMarker.sof15 && code !== jpegMarker.dht && code !== jpegMarker.dac;
 }
 
-/** Throws for a length below 2, which libjpeg accepts only of APPn, COM and DNL, and for a segment past the end. */
+/**
+ * Throws for a segment that exceeds the file, and for a length below 2, which libjpeg accepts only of APPn, COM and
+ * DNL.
+ */
 function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): void {
   const length = reader.u16be(start);
   if (length < 2 && code < jpegMarker.app0 && code !== jpegMarker.dnl) {
@@ -105,14 +108,14 @@ function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): 
   reader.require(start, end - start);
 }
 
-/** Reads a start of frame; returns `undefined` for a process or sample depth that libjpeg cannot decode. */
+/** Reads a start of frame; `undefined` for a process or sample depth that libjpeg cannot decode. */
 function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | undefined {
   const isArithmetic = code === jpegMarker.sof9 || code === jpegMarker.sof10;
   if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) return undefined;
   const heightPx = reader.u16be(start + 3);
   const widthPx = reader.u16be(start + 5);
   const components = reader.u8(start + 7);
-  // libjpeg does not support a height of 0, which DNL sets later.
+  // libjpeg does not support a height of 0, to be set by a later DNL.
   if (heightPx === 0 || widthPx === 0 || components === 0) {
     throw corruptMedia(`JPEG: ${widthPx}x${heightPx} px of ${components} components`);
   }
@@ -122,13 +125,12 @@ function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | un
   return { widthPx, heightPx, components, isArithmetic };
 }
 
-/** Reads the orientation of an EXIF segment. */
 function readOrientation(code: number, data: Uint8Array): Orientation | undefined {
   if (code !== jpegMarker.app1 || !hasAscii(data, 0, 'Exif') || data.length <= 4) return undefined;
   return hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
 }
 
-/** Whether every byte of a segment is known; a longer APP0 contains a thumbnail. */
+/** Whether all bytes of a segment have a known meaning; a longer APP0 contains a thumbnail. */
 function isKnown(code: number, data: Uint8Array): boolean {
   return (
     (code === jpegMarker.app0 && data.length === 14 && hasAscii(data, 0, 'JFIF\0')) ||

@@ -2,7 +2,7 @@ import { type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation } from '../image-header.ts';
 
-/** Second bytes of the markers that we interpret (ITU-T T.81 table B.1). */
+/** Second bytes of the markers that we use (ITU-T T.81 table B.1). */
 export const jpegMarker = {
   sof0: 0xc0,
   sof2: 0xc2,
@@ -26,20 +26,20 @@ export const jpegMarker = {
   com: 0xfe,
 } as const;
 
-/** A marker and its segment from the length on, perhaps past the file's end; empty without a segment. */
+/** A marker and its segment from the length on, which may exceed the file; empty for a standalone marker. */
 export interface JpegSegment extends Extent {
   readonly code: number;
   readonly at: number;
 }
 
-/** Whether the bytes begin with SOI, the magic of libvips. */
+/** Whether the bytes begin with SOI, libvips' magic. */
 export function isJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === jpegMarker.soi;
 }
 
 /**
- * Walks the markers of a JPEG (ITU-T T.81 annex B) as libjpeg's `jdmarker.c` does: skips junk, fill bytes and stuffed
- * zeros, and restart markers in scans. Never throws; linear in the bytes.
+ * Yields the markers of a JPEG (ITU-T T.81 annex B) like libjpeg's `jdmarker.c`: skips junk, fill bytes, stuffed zeros,
+ * and restart markers in scans. Never throws; linear in the bytes.
  *
  * @param jpeg begins with SOI, which is not yielded
  */
@@ -51,7 +51,7 @@ export function* iterateJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, v
     if (code === undefined) return;
     const start = at + 2;
     const length = (jpeg[start] ?? 0) * 256 + (jpeg[start + 1] ?? 0);
-    // libjpeg skips only the length itself if it is below 2.
+    // For a length below 2, libjpeg skips only the length itself.
     const end = hasSegment(code) ? start + Math.max(length, 2) : start;
     yield { code, at, start, end };
     isScan = code === jpegMarker.sos;
@@ -69,11 +69,11 @@ export function hasSegment(code: number): boolean {
 }
 
 /**
- * Returns the offset of the next marker's 0xff, or the file's length. Calls no function between adjacent pairs, of
- * which 50 MB of stuffed zeros or restart markers consist.
+ * Returns the offset of the next marker's 0xff, or the file's length. Calls no function between adjacent pairs, since
+ * 50 MB may consist of stuffed zeros or restart markers.
  */
 export function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
-  // The lowest three bits number restart markers.
+  // The lowest three bits are the number of a restart marker.
   const restart = isScan ? jpegMarker.rst0 : -1;
   for (let at = start; at < jpeg.length - 1; ) {
     if (jpeg[at] !== 0xff) {
@@ -88,7 +88,7 @@ export function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): nu
   return jpeg.length;
 }
 
-/** Bytes that are compared one by one before `indexOf`, which costs as much as twenty. */
+/** Bytes compared one by one before calling `indexOf`, which costs as much as twenty. */
 const NEAR_BYTES = 64;
 
 /** Returns the offset of the next 0xff, or the file's length. */
@@ -102,15 +102,15 @@ function findByte(jpeg: Uint8Array, start: number): number {
 }
 
 /**
- * Drops the junk (all but markers and fill bytes, ITU-T T.81 B.1.1.2) before the first scan, so that libjpeg warns only
- * of real damage. Returns the same bytes without junk, and if they cannot be walked.
+ * Drops junk (everything except segments and fill bytes, ITU-T T.81 B.1.1.2) before the first scan, so that libjpeg
+ * warns only of real damage. Returns the same bytes if there is no junk, or no end of the segments.
  */
 export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];
   for (const { code, at, end } of iterateJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) return Buffer.concat([...kept, jpeg.subarray(at)]);
     const isAlone = code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
-    // Unknown markers stay, and libjpeg rejects them.
+    // Unknown markers stay, so that libjpeg rejects them.
     if (!isAlone) kept.push(jpeg.subarray(at, end));
   }
   return jpeg;

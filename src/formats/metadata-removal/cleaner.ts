@@ -14,28 +14,22 @@ import { cleanWebp } from './webp-cleaner.ts';
 
 export { MetadataRemovalError };
 
-/** Removes metadata from a file while it streams; constant memory, linear time. */
+/** Removes metadata from a file while it streams, in constant memory and linear time. */
 export interface MetadataCleaner {
   /**
-   * Returns the cleaned bytes that are final, in order; keeps at most 64 KiB back (of a HEIC, its index). They may share
-   * memory with `chunk`, which is not modified.
-   *
-   * @throws MetadataRemovalError
+   * Returns the cleaned bytes that are final, in order; buffers at most 64 KiB (of a HEIC, its index). They may share
+   * memory with `chunk`, which stays unmodified. @throws MetadataRemovalError
    */
   write(chunk: Uint8Array): readonly Uint8Array[];
-  /**
-   * Returns the remaining bytes. The total equals the bytes written.
-   *
-   * @throws MetadataRemovalError
-   */
+  /** Returns the remaining bytes; the total length equals the input's. @throws MetadataRemovalError */
   end(): readonly Uint8Array[];
-  /** Whether bytes were overwritten so far. */
+  /** Whether any bytes have been overwritten so far. */
   readonly hasRemoved: boolean;
 }
 
 /** A format whose metadata can be removed. */
 interface CleanableFormat {
-  /** In error messages. */
+  /** For error messages. */
   readonly name: string;
   readonly matches: (prefix: Uint8Array) => boolean;
   /** Consumes the whole input. */
@@ -60,15 +54,15 @@ const FORMATS: readonly CleanableFormat[] = [
   },
   {
     name: 'MP4',
-    // Canon's raw pictures have this container, but decoding them needs boxes that are metadata in a movie.
+    // Canon's raw pictures use this container, but need boxes for decoding that are metadata in a movie.
     matches: (prefix) => sniffAv(prefix) === 'mp4' && !hasAscii(prefix, 8, 'crx '),
     clean: (editor) => cleanIso(editor, false),
   },
 ];
 
 /**
- * Returns a cleaner for the file that begins with `prefix` (at least 4 KiB, or the whole file); `undefined` for a format
- * that is stored unchanged.
+ * Returns a cleaner for a file with this prefix of at least 4 KiB (or the complete file); `undefined` for a format that
+ * is stored unchanged.
  */
 export function createMetadataCleaner(prefix: Uint8Array): MetadataCleaner | undefined {
   const format = FORMATS.find(({ matches }) => matches(prefix));
@@ -82,7 +76,7 @@ export function createMetadataCleaner(prefix: Uint8Array): MetadataCleaner | und
       steps.next();
       return editor.takeOutput();
     } catch (cause) {
-      // Nothing that a file contains may end the main process.
+      // No file may crash the main process.
       error =
         cause instanceof MetadataRemovalError
           ? cause

@@ -1,10 +1,10 @@
 import type { Extent } from '../byte-reader.ts';
 import { MetadataRemovalError } from './stream-editor.ts';
 
-/** Maximum number of sorts, each of all extents: a movie needs one, a HEIF file with tracks two. */
+/** Maximum sorts of all extents: a movie needs one, a HEIF file with tracks two. */
 const MAX_SORTS = 100;
 
-/** Extents of a file, in any order, that are erased when the stream arrives there. */
+/** Extents of a file to erase when the stream reaches them; added in any order. */
 export class ErasedExtents {
   readonly #extents: Extent[] = [];
   #next = 0;
@@ -20,7 +20,7 @@ export class ErasedExtents {
   }
 
   /**
-   * Returns the first extent that ends after `position`, which must not be before that of an earlier call.
+   * Returns the first extent that ends after `position`, which must not decrease between calls.
    *
    * @throws MetadataRemovalError if extents were added too often between calls
    */

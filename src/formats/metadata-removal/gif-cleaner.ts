@@ -2,20 +2,20 @@ import { hasAscii } from '../byte-reader.ts';
 import { colourTableBytes, gifBlock, gifLabel, SCREEN_BYTES } from '../gif/gif-blocks.ts';
 import type { Steps, StreamEditor } from './stream-editor.ts';
 
-/** Application extensions (GIF89a §26) that say how often an animation plays, by identifier and authentication code. */
+/** Application extensions (GIF89a §26) with an animation's number of plays, by identifier and authentication code. */
 const KEPT_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 const APPLICATION_BYTES = 11;
 
-/** Labels of extensions that browsers or decoders draw, or need for drawing: plain text and graphic control. */
+/** Labels of extensions that browsers or decoders need for drawing: plain text and graphic control. */
 const KEPT_LABELS: readonly number[] = [0x01, gifLabel.graphicControl];
 
-/** Label of an overwritten extension; readers skip unknown ones (GIF89a §16). */
+/** Label of an overwritten extension: readers skip unknown labels (GIF89a §16). */
 const ERASED_LABEL = 0x00;
 
-/** Size byte and data of the longest sub-block (GIF89a §15). */
+/** Maximum bytes of a sub-block with its size (GIF89a §15). */
 const MAX_SUB_BLOCK_BYTES = 256;
 
-/** Image descriptor, whose last byte has the flags of the colour table (GIF89a §20). */
+/** Bytes of the image descriptor; the last one has the flags of the colour table (GIF89a §20). */
 const DESCRIPTOR_BYTES = 10;
 
 /** Overwrites the metadata of a GIF, and everything after its trailer. */
@@ -25,7 +25,7 @@ export function* cleanGif(editor: StreamEditor): Steps {
   let hasImage = false;
   for (;;) {
     editor.countPart();
-    // Decoders accept a missing trailer.
+    // Decoders accept a file without a trailer.
     if (yield* editor.isAtEnd()) return;
     const [code] = yield* editor.require(1);
     if (code === gifBlock.trailer) {
@@ -40,7 +40,7 @@ export function* cleanGif(editor: StreamEditor): Steps {
       yield* keepSubBlocks(editor);
       hasImage = true;
     } else if (hasImage) {
-      // Decoders stop at what is no block; some encoders write a zero before the trailer.
+      // Decoders stop at bytes that are not a block. Some encoders write a zero before the trailer.
       return yield* editor.zeroRest();
     } else throw editor.damaged('unknown block');
   }
@@ -49,7 +49,7 @@ export function* cleanGif(editor: StreamEditor): Steps {
 function* cleanExtension(editor: StreamEditor): Steps {
   const [introducer = 0, label = 0, size = 0] = yield* editor.require(3);
   const isEmptyComment = label === gifLabel.comment && size === 0;
-  // In any other extension, libnsgif, unlike browsers, does not treat the zero as the end.
+  // Elsewhere, libnsgif does not accept the zero as the end of an extension, as browsers do.
   if (size === 0 && !isEmptyComment) throw editor.damaged('an extension without data');
   let isKept = isEmptyComment || KEPT_LABELS.includes(label);
   if (label === gifLabel.application && size === APPLICATION_BYTES) {
@@ -65,7 +65,7 @@ function* cleanExtension(editor: StreamEditor): Steps {
   }
 }
 
-/** Keeps sub-blocks, including the zero that ends them. */
+/** Keeps sub-blocks with the zero at their end. */
 function* keepSubBlocks(editor: StreamEditor): Steps {
   for (;;) {
     const chunk = yield* editor.peekChunk();
@@ -79,11 +79,11 @@ function* keepSubBlocks(editor: StreamEditor): Steps {
 }
 
 /**
- * Overwrites sub-blocks with zeros in blocks of the maximum size. The sizes are not kept: XMP, which has no sub-blocks, has
- * text there.
+ * Overwrites sub-blocks with sub-blocks of zeros of the maximum size. Sizes are overwritten too: XMP, which is not in
+ * sub-blocks, has text there.
  */
 function* eraseSubBlocks(editor: StreamEditor): Steps {
-  /** Bytes of whole sub-blocks that were not overwritten yet. */
+  /** Bytes of complete sub-blocks that are still to be overwritten. */
   let ahead = 0;
   for (let isEnded = false; !isEnded; ) {
     yield* editor.require(ahead + 1);
@@ -92,7 +92,7 @@ function* eraseSubBlocks(editor: StreamEditor): Steps {
       ahead += size + 1;
     }
     isEnded = chunk[ahead] === 0;
-    // The last block stays, so that the rest has a length that sub-blocks can fill.
+    // Leaves one block, so that sub-blocks can fill the length of the rest.
     const blocks = Math.floor(ahead / MAX_SUB_BLOCK_BYTES) - 1;
     if (blocks > 0) {
       yield* writeSubBlocks(editor, blocks * MAX_SUB_BLOCK_BYTES);
@@ -100,7 +100,7 @@ function* eraseSubBlocks(editor: StreamEditor): Steps {
     }
   }
   if (ahead > MAX_SUB_BLOCK_BYTES) {
-    // A sub-block has at least two bytes.
+    // A sub-block takes at least two bytes.
     const bytes = Math.min(MAX_SUB_BLOCK_BYTES, ahead - 2);
     yield* writeSubBlocks(editor, bytes);
     ahead -= bytes;
@@ -109,7 +109,7 @@ function* eraseSubBlocks(editor: StreamEditor): Steps {
   yield* editor.keep(1);
 }
 
-/** Writes sub-blocks of zeros: of the maximum size, or one that is shorter. */
+/** Writes sub-blocks of zeros: those of the maximum size, or a shorter one. */
 function* writeSubBlocks(editor: StreamEditor, bytes: number): Steps {
   const blocks = Buffer.alloc(bytes);
   for (let at = 0; at < bytes; at += MAX_SUB_BLOCK_BYTES) {

@@ -19,21 +19,21 @@ import {
   type Track,
 } from './track-cleaner.ts';
 
-/** Bytes of size and type, also with a size of 64 bits; bytes of a user type (ISO/IEC 14496-12 §4.2). */
+/** Bytes of size and type, with a 64-bit size, and of a user type (ISO/IEC 14496-12 §4.2). */
 const HEADER_BYTES = 8;
 const MAX_HEADER_BYTES = 16;
 const USER_TYPE_BYTES = 16;
 
-/** Maximum length of the item index of a HEIF file, which is buffered: 100 times that of a phone. */
+/** Maximum bytes of a HEIF file's item index, which is buffered: 100 times a phone's. */
 const MAX_INDEX_BYTES = 1 << 20;
 
-/** Maximum length of all sample tables of timed metadata: an hour of 60 frames a second. */
+/** Maximum bytes of all sample tables of timed metadata: those of an hour with 60 frames a second. */
 const MAX_TABLE_BYTES = 1 << 20;
 
-/** Maximum number of tracks of timed metadata; a phone writes five. */
+/** Maximum tracks of timed metadata; a phone writes five. */
 const MAX_METADATA_TRACKS = 1000;
 
-/** Maximum number of extents of items in all indexes, of which an empty one takes no bytes; that of a HEIF file. */
+/** Maximum extents in all item indexes, as in a HEIF file; an empty extent takes no bytes. */
 const MAX_ITEM_EXTENTS = 100_000;
 
 /** Type of an erased box. */
@@ -44,7 +44,7 @@ const XMP_USER_TYPE = 'be7acfcb97a942e89c71999491e3afac';
 
 interface File {
   readonly editor: StreamEditor;
-  /** Whether the items of its meta box are pictures. */
+  /** Whether the items of the meta box are pictures. */
   readonly isHeif: boolean;
   readonly erased: ErasedExtents;
   /** Ids of the tracks of timed metadata. */
@@ -56,9 +56,9 @@ interface File {
 }
 
 /**
- * Overwrites the metadata of a file of ISO boxes (ISO/IEC 14496-12): an MP4, a MOV, or a HEIF file.
+ * Overwrites the metadata of an ISO file (ISO/IEC 14496-12): MP4, MOV or HEIF.
  *
- * @param isHeif whether the file has pictures
+ * @param isHeif whether the items of the file are pictures
  */
 export function* cleanIso(editor: StreamEditor, isHeif: boolean): Steps {
   const file: File = {
@@ -78,7 +78,7 @@ export function* cleanIso(editor: StreamEditor, isHeif: boolean): Steps {
   if (!file.hasMovie && !file.hasItems) throw editor.damaged('it has no index');
 }
 
-/** Cleans the next box, which ends before `limit`. */
+/** Cleans the next box, which must end before `limit`. */
 function* cleanBox(file: File, parent: string, limit: number, track?: Track): Steps {
   const { editor } = file;
   editor.countPart();
@@ -132,7 +132,7 @@ function* cleanChildren(file: File, box: Box, track?: Track): Steps {
   yield* editor.zero(end - editor.position);
 }
 
-/** Turns a box into empty space. */
+/** Replaces a box by empty space. */
 function* eraseBox(editor: StreamEditor, box: Box): Steps {
   yield* editor.keep(ERASED.length);
   if (EMPTY_SPACE.includes(box.type)) yield* editor.keep(ERASED.length);
@@ -150,7 +150,7 @@ function* keepMediaData({ editor, erased }: File, box: Box): Steps {
     const extent = erased.next(editor.position);
     const start = Math.min(extent?.start ?? end, end);
     if (start > editor.position) {
-      // The last box may extend to the end of the file.
+      // An open last box ends with the file.
       const chunk = yield* editor.peekChunk();
       if (chunk.length === 0 && end === Number.POSITIVE_INFINITY) return;
       yield* editor.keep(Math.min(start - editor.position, Math.max(chunk.length, 1)));
@@ -158,7 +158,7 @@ function* keepMediaData({ editor, erased }: File, box: Box): Steps {
   }
 }
 
-/** Cleans the index of a HEIF file; erases that of a movie or track. Erases the metadata items of both. */
+/** Cleans the index of a HEIF file, or erases that of a movie or track, together with the metadata items. */
 function* cleanItems(file: File, parent: string, box: Box): Steps {
   const { editor, isHeif } = file;
   const isIndex = isHeif && parent === 'file';
@@ -205,7 +205,7 @@ function* cleanSampleTable(file: File, box: Box, track: Track | undefined): Step
   yield* keepSampleTable(file.editor, box, track);
 }
 
-/** Keeps what players of encrypted or live streams need; erases XMP. */
+/** Keeps boxes that players of encrypted or live streams need; erases XMP. */
 function* cleanFragmentVendorBox(editor: StreamEditor, box: Box): Steps {
   const head = yield* editor.require(Math.min(box.end, box.start + USER_TYPE_BYTES));
   const userType = Buffer.from(head.subarray(box.start)).toString('hex');

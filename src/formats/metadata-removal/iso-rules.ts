@@ -1,6 +1,6 @@
 /**
- * Treatment of a box: it stays; its children are cleaned; it becomes a `free` box of zeros; its times or names are erased;
- * it locates other metadata; or the file is refused.
+ * Treatment of a box: keep it; clean its children; replace it by a `free` box of zeros; erase its times or names; read
+ * the location of other metadata; or reject the file.
  */
 export type BoxRule =
   | 'keep'
@@ -24,7 +24,7 @@ interface Children {
   readonly others: 'keep' | 'erase';
 }
 
-/** Types of metadata in any parent, and of empty space, in which another tool may have left data. */
+/** Types of metadata in any parent, and of empty space, in which tools may have left data. */
 const ERASED_TYPES: readonly string[] = ['udta', 'uuid', 'free', 'skip', 'wide'];
 
 function children(
@@ -42,8 +42,8 @@ function children(
 }
 
 /**
- * Rules by parent (ISO/IEC 14496-12; QuickTime File Format). In the movie and its tracks only known boxes stay, because
- * vendors put positions and serial numbers there; within the sample tables, all that decoders may need.
+ * Rules by parent (ISO/IEC 14496-12; QuickTime File Format). In a movie and its tracks, only known boxes stay: vendors
+ * put positions and serial numbers there. In sample tables, everything stays that decoders may need.
  */
 const RULES: Readonly<Record<string, Children>> = {
   file: children(
@@ -68,11 +68,11 @@ const RULES: Readonly<Record<string, Children>> = {
   traf: children('keep', { tfhd: 'track fragment header', uuid: 'vendor box of a fragment' }),
 };
 
-/** Returns the rule for a box; `parent` is `file` for a top-level box. */
+/** Returns the rule for a box; `parent` is `file` at the top level. */
 export function ruleFor(parent: string, type: string): BoxRule {
   const rules = RULES[parent];
   return rules?.byType.get(type) ?? rules?.others ?? 'keep';
 }
 
-/** Types of boxes that keep their type when they are erased. */
+/** Types of boxes that keep their type when erased. */
 export const EMPTY_SPACE: readonly string[] = ['free', 'skip', 'wide', '\0\0\0\0'];

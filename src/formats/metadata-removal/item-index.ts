@@ -4,31 +4,31 @@ import { iterateLocations } from '../heif/heif-file.ts';
 import { type Box, readBox } from '../iso-boxes.ts';
 import { MetadataRemovalError } from './stream-editor.ts';
 
-/** Children of a meta box that decoding needs (ISO/IEC 14496-12 §8.11, ISO/IEC 23008-12 §6). */
+/** Children of a meta box that are needed for decoding (ISO/IEC 14496-12 §8.11, ISO/IEC 23008-12 §6). */
 const KEPT_CHILDREN: readonly string[] = [
   ...['hdlr', 'pitm', 'iinf', 'iloc', 'iref', 'iprp', 'idat', 'dinf', 'ipro', 'grpl'],
 ];
 
-/** Properties that describe an item: times, texts, and private ones (ISO/IEC 23008-12 §6.5). */
+/** Properties that describe an item: times, texts, private ones (ISO/IEC 23008-12 §6.5). */
 const ERASED_PROPERTIES: readonly string[] = ['crtt', 'mdft', 'udes', 'altt', 'uuid'];
 
 /** Item types of metadata. */
 const METADATA_TYPES: readonly string[] = ['Exif', 'mime', 'uri '];
 
-/** Types of an erased box and of an erased item; readers ignore both. */
+/** Types of erased boxes and items, which readers ignore. */
 const ERASED_BOX = 'free';
 const ERASED_ITEM = 'zero';
 
-/** Offset in a handler box of the reserved fields, after which the name follows (ISO/IEC 14496-12 §8.4.3). */
+/** Offset of a handler box's reserved fields, before its name (ISO/IEC 14496-12 §8.4.3). */
 export const HANDLER_RESERVED_AT = 12;
 
-/** An index of items without its metadata. */
+/** Item index without metadata. */
 export interface CleanedIndex {
-  /** The box, of the same length. */
+  /** The box, with its length unchanged. */
   readonly bytes: Uint8Array;
-  /** Extents of the file, after the box, that contain metadata. */
+  /** Extents of the file after the box that contain metadata. */
   readonly extents: readonly Extent[];
-  /** Number of extents of all items, also of empty ones. */
+  /** Number of extents of all items, empty ones included. */
   readonly walked: number;
 }
 
@@ -38,7 +38,7 @@ export interface CleanedIndex {
  * @param box with its header
  * @param position offset of the box in the file
  * @throws MediaError `UNPROCESSABLE_MEDIA`
- * @throws MetadataRemovalError if metadata comes before the box
+ * @throws MetadataRemovalError if metadata precedes the box
  */
 export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex {
   const bytes = Buffer.from(box);
@@ -46,7 +46,7 @@ export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex 
   const { start, end } = toFullBox(reader, readBox(reader, 0, box.length));
   const boxes = new Map<string, Box>();
   for (const child of readBoxes(reader, start, end)) {
-    // Decoders read the first box of a type.
+    // Decoders read only the first box of a type.
     const isKept = KEPT_CHILDREN.includes(child.type) && !boxes.has(child.type);
     if (isKept) boxes.set(child.type, child);
     else eraseBox(bytes, child);
@@ -69,7 +69,7 @@ export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex 
       const to = from + length;
       if (from >= 0 && to <= (data?.end ?? box.length)) {
         filledBytes += length;
-        // Otherwise 100,000 extents that overlap would take minutes.
+        // 100,000 overlapping extents would take minutes.
         if (filledBytes > box.length) throw new MetadataRemovalError('Items of metadata overlap.');
         bytes.fill(0, from, to);
       } else if (data === undefined && from >= box.length) {
@@ -93,7 +93,7 @@ function eraseProperties({ reader, boxes }: Meta, bytes: Buffer): void {
   for (const container of readBoxes(reader, properties.start, properties.end)) {
     if (container.type !== 'ipco') continue;
     for (const property of readBoxes(reader, container.start, container.end)) {
-      // The number of properties stays: items refer to them by their index.
+      // Properties stay in place, since items refer to them by index.
       if (ERASED_PROPERTIES.includes(property.type)) eraseBox(bytes, property);
     }
   }
@@ -112,7 +112,7 @@ function eraseItemEntries({ reader, boxes }: Meta, bytes: Buffer): ReadonlySet<n
     const idBytes = info.version < 3 ? 2 : 4;
     const item = cursor.uint(idBytes);
     cursor.skip(2);
-    // Entries of the first two versions have a media type but no item type.
+    // In the first two versions, entries have a media type instead of an item type.
     const type = info.version < 2 ? undefined : cursor.tag();
     const typeAt = info.start + idBytes + 2;
     if (type !== undefined && !METADATA_TYPES.includes(type)) continue;

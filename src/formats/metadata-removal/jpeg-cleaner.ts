@@ -4,22 +4,22 @@ import { readPictureOffsets } from './multi-picture-index.ts';
 import { EXIF_PREFIX, reduceExif } from './reduced-exif.ts';
 import { MAX_BUFFERED_BYTES, type Steps, type StreamEditor } from './stream-editor.ts';
 
-/** Marker and length of a segment. */
+/** Bytes of a segment's marker and length. */
 const HEADER_BYTES = 4;
 
 const MULTI_PICTURE = 'MPF\0';
 
-/** Names of APP2 segments that decoding needs: the ICC profile, the picture index, and gain map parameters. */
+/** Names of APP2 segments that are needed for decoding: ICC profile, picture index, gain map parameters. */
 const KEPT_APP2 = ['ICC_PROFILE\0', MULTI_PICTURE, 'urn:iso:std:iso:ts:21496:-1\0'];
 
-/** Bytes of a JFIF payload without its thumbnail (JFIF 1.02), offset of the thumbnail's size, and bytes of an Adobe payload. */
+/** JFIF payload without a thumbnail (JFIF 1.02), offset of the thumbnail's size, and Adobe payload, in bytes. */
 const JFIF_BYTES = 14;
 const JFIF_THUMBNAIL_AT = 12;
 const ADOBE_BYTES = 12;
 
 /**
- * Overwrites the metadata of a JPEG (ITU-T T.81 annex B) and of the pictures that its multi-picture index lists (CIPA
- * DC-007), and everything between and after them.
+ * Overwrites the metadata of a JPEG (ITU-T T.81 annex B) and of the pictures in its multi-picture index (CIPA DC-007),
+ * and all bytes between and after them.
  */
 export function* cleanJpeg(editor: StreamEditor): Steps {
   const offsets = yield* cleanPicture(editor);
@@ -33,7 +33,7 @@ export function* cleanJpeg(editor: StreamEditor): Steps {
   yield* editor.zeroRest();
 }
 
-/** Overwrites all bytes before an offset with zeros; returns whether the input continues there. */
+/** Zeros all bytes before an offset; returns whether the input continues there. */
 function* zeroUpTo(editor: StreamEditor, offset: number): Steps<boolean> {
   while (editor.position < offset) {
     const chunk = yield* editor.peekChunk();
@@ -43,7 +43,7 @@ function* zeroUpTo(editor: StreamEditor, offset: number): Steps<boolean> {
   return !(yield* editor.isAtEnd());
 }
 
-/** Cleans one picture up to its EOI; returns the offsets of the pictures that its index lists, in ascending order. */
+/** Cleans a picture up to EOI; returns the offsets of the pictures in its index, ascending. */
 function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
   yield* editor.keep(2);
   let isScan = false;
@@ -60,7 +60,7 @@ function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
       return offsets ?? [];
     }
     if (!hasSegment(code)) {
-      // Within a scan, decoders continue the scan after such a marker.
+      // Decoders continue a scan after such a marker.
       if (!isStandalone(code)) throw editor.damaged('unknown marker');
       yield* editor.keep(2);
       continue;
@@ -89,7 +89,7 @@ function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
       yield* editor.keep(length);
       continue;
     }
-    // A comment of zeros would still be a comment.
+    // A comment of zeros would still be a comment, so its marker changes too.
     yield* editor.overwrite(
       Buffer.of(0xff, kept === undefined ? jpegMarker.app15 : code, ...head.subarray(2, 4)),
     );
@@ -103,7 +103,7 @@ function keptExif(tiff: Uint8Array, bytes: number): Uint8Array | undefined {
   return reduced && Buffer.concat([Buffer.from(EXIF_PREFIX, 'latin1'), reduced]);
 }
 
-/** Returns what to keep of an APPn or COM: all of it, the beginning of its payload, or nothing. */
+/** Returns the part of an APPn or COM to keep: all, the beginning of its payload, or none. */
 function keptPayload(code: number, payload: Uint8Array): Uint8Array | 'all' | undefined {
   if (code === jpegMarker.app2) {
     return KEPT_APP2.some((name) => hasAscii(payload, 0, name)) ? 'all' : undefined;
@@ -115,24 +115,24 @@ function keptPayload(code: number, payload: Uint8Array): Uint8Array | 'all' | un
   return isAdobe && payload.length >= ADOBE_BYTES ? payload.subarray(0, ADOBE_BYTES) : undefined;
 }
 
-/** Whether a marker has no segment: TEM, RSTn, SOI (T.81 table B.1). */
+/** Whether a marker is without a segment: TEM, RSTn, SOI (T.81 table B.1). */
 function isStandalone(code: number): boolean {
   return code === 0x01 || (code >= jpegMarker.rst0 && code <= jpegMarker.soi);
 }
 
-/** Returns the bytes from the marker to the end of the segment; like libjpeg, ignores a length below 2. */
+/** Returns the length from the marker to the end of the segment; like libjpeg, ignores a length below 2. */
 function lengthOf(header: Uint8Array): number {
   return 2 + Math.max(2, (header[2] ?? 0) * 256 + (header[3] ?? 0));
 }
 
-/** Keeps scan data, and zeros all but fill bytes between other segments (T.81 B.1.1.2), up to the next marker. */
+/** Keeps scan data, or zeros all but fill bytes between other segments (T.81 B.1.1.2), up to the next marker. */
 function* passToMarker(editor: StreamEditor, isScan: boolean): Steps {
   for (;;) {
     const chunk = yield* editor.peekChunk();
     if (chunk.length === 0) throw editor.truncated();
     const marker = findMarker(chunk, 0, isScan);
     const isFound = marker < chunk.length;
-    // A last 0xff may begin a marker.
+    // A trailing 0xff may begin a marker.
     const end = isFound || chunk.at(-1) !== 0xff ? marker : chunk.length - 1;
     if (isScan) yield* editor.keep(end);
     else if (end > 0)

@@ -3,16 +3,16 @@ import { hasAscii } from '../byte-reader.ts';
 /** Tag of the entries of an MP index (CIPA DC-007 §5.2.3). */
 const ENTRIES_TAG = 0xb002;
 
-/** Bytes of a directory entry of TIFF, and of an entry of the index, whose offset is its third word. */
+/** Bytes of a TIFF directory entry, and of an entry of the index, whose third word is the offset. */
 const TIFF_ENTRY_BYTES = 12;
 const PICTURE_BYTES = 16;
 const OFFSET_AT = 8;
 
 /**
- * Returns the offsets in the file of the pictures after the first that a multi-picture index lists (CIPA DC-007), in
- * ascending order; none if the index is damaged.
+ * Returns the file offsets of a multi-picture index's pictures after the first (CIPA DC-007), ascending; empty if the
+ * index is damaged.
  *
- * @param tiff the TIFF structure of the segment
+ * @param tiff TIFF structure of the segment
  * @param base its offset in the file
  */
 export function readPictureOffsets(tiff: Uint8Array, base: number): readonly number[] {

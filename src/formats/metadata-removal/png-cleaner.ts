@@ -5,12 +5,15 @@ import { MAX_BUFFERED_BYTES, type Steps, type StreamEditor } from './stream-edit
 
 const SIGNATURE_BYTES = 8;
 
-/** Length and type; the CRC follows the payload (PNG 3rd edition §5.3). */
+/** Bytes of length and type; the CRC follows the payload (PNG 3rd edition §5.3). */
 const HEADER_BYTES = 8;
 const CRC_BYTES = 4;
 const MAX_PAYLOAD_BYTES = 2 ** 31 - 1;
 
-/** Ancillary chunks that decoding needs: colours, transparency, pixel density, animation (two in an older spelling). */
+/**
+ * Ancillary chunks that are needed for decoding: colours, transparency, pixel density, animation (two in an older
+ * spelling).
+ */
 const KEPT_TYPES: ReadonlySet<string> = new Set([
   ...['cHRM', 'gAMA', 'iCCP', 'sBIT', 'sRGB', 'cICP', 'mDCV', 'mDCv', 'cLLI', 'cLLi'],
   ...['bKGD', 'hIST', 'tRNS', 'pHYs', 'acTL', 'fcTL', 'fdAT'],
@@ -52,7 +55,7 @@ export function* cleanPng(editor: StreamEditor): Steps {
   }
 }
 
-/** Overwrites a chunk with one of the same length: a payload that is filled up with zeros, and its CRC. */
+/** Overwrites a chunk with one of the same length: the payload is filled up with zeros, and gets a CRC. */
 function* writeChunk(
   editor: StreamEditor,
   length: number,

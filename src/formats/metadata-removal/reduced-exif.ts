@@ -3,20 +3,19 @@ import { findExifOrientation, formatPlainTiff } from '../exif-block.ts';
 import type { Orientation } from '../image-header.ts';
 import { MetadataRemovalError } from './stream-editor.ts';
 
-/** Prefix of the TIFF structure in a JPEG; some encoders write it elsewhere too. */
+/** Prefix of the TIFF structure in a JPEG; some encoders also write it in other formats. */
 export const EXIF_PREFIX = 'Exif\0\0';
 const ENTRY_BYTES = 12;
 
-/** Bytes of a TIFF structure with one entry; the offset of a next directory may be missing. */
+/** Bytes of a TIFF structure with one entry, without the offset of a next directory. */
 const MIN_TIFF_BYTES = 22;
 
 /**
- * Returns a TIFF structure with only the orientation of an EXIF block. The caller writes it to the start of the block,
- * and zeros to the rest. Returns `undefined` if the block has no orientation and there is no `fallback`, or if it is
- * too short.
+ * Returns a TIFF structure with only the orientation of an EXIF block; the caller writes it to the start of the block,
+ * and zeros the rest. Returns `undefined` without an orientation and a `fallback`, or if the block is too short.
  *
- * @param head all of the block, or the first bytes of a long one
- * @param blockBytes length of the whole block
+ * @param head the block, or the first bytes of a long one
+ * @param blockBytes length of the complete block
  * @throws MetadataRemovalError if the orientation may be after the head
  */
 export function reduceExif(
@@ -33,7 +32,7 @@ export function reduceExif(
   return formatPlainTiff(orientation).subarray(0, blockBytes);
 }
 
-/** Whether the first bytes of a TIFF structure include the whole first directory. */
+/** Whether the first bytes of a TIFF structure contain its complete first directory. */
 function containsDirectory(tiff: Uint8Array): boolean {
   const isLittleEndian = tiff[0] === 0x49;
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);

@@ -1,11 +1,11 @@
 import { ByteReader, type Extent } from '../byte-reader.ts';
 
-/** Bytes before the entries of a table: version, flags, count; a size before the count of `stsz` and `stz2`. */
+/** Bytes before a table's entries: version, flags, count; in `stsz` and `stz2`, also a size before the count. */
 const TABLE_HEADER_BYTES = 8;
 const SIZES_HEADER_BYTES = 12;
 
 /**
- * Returns the extents of the chunks of a track. Linear in the bytes of the tables.
+ * Returns the extents of a track's chunks, in time linear in the tables' bytes.
  *
  * @param tables payloads by type
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a table is missing or too short
@@ -20,7 +20,7 @@ export function readSampleExtents(tables: ReadonlyMap<string, Uint8Array>): read
   let run = 0;
   let sample = 0;
   for (let chunk = 0; chunk < chunkCount && sample < samples.count; chunk += 1) {
-    // A run extends to the first chunk of the next one; chunks count from 1.
+    // A run ends before the first chunk of the next one; chunks count from 1.
     const runAt = (index: number): number => TABLE_HEADER_BYTES + 12 * index;
     while (run + 1 < runCount && runs.u32be(runAt(run + 1)) <= chunk + 1) run += 1;
     const count = Math.min(runs.u32be(runAt(run) + 4), samples.count - sample);
@@ -50,7 +50,7 @@ function readSizes(tables: ReadonlyMap<string, Uint8Array>): SampleSizes {
     const at = SIZES_HEADER_BYTES + Math.floor((sample * bits) / 8);
     if (bits === 32) return sizes.u32be(at);
     if (bits === 16) return sizes.u16be(at);
-    // The first of two sizes in a byte is in its upper half.
+    // The upper half of a byte has the first of two sizes.
     return bits === 8 ? sizes.u8(at) : (sizes.u8(at) >> (sample % 2 === 0 ? 4 : 0)) & 0xf;
   };
   return {

@@ -1,30 +1,31 @@
-/** A computation that yields whenever it needs more input. */
+/** A computation that yields when it needs more input. */
 export type Steps<T = void> = Generator<void, T, void>;
 
-/** Why a file cannot be cleaned while it streams; a short English sentence for clients. */
+/** A file cannot be cleaned while it streams; the message is a short sentence for clients. */
 export class MetadataRemovalError extends Error {
   override readonly name = 'MetadataRemovalError';
 }
 
-/** Maximum number of bytes that a cleaner buffers; the index of a HEIC may be longer. */
+/** Maximum bytes that a cleaner buffers, except for the index of a HEIC. */
 export const MAX_BUFFERED_BYTES = 64 * 1024;
 
 /**
- * Maximum number of segments, chunks, blocks or boxes: eleven hours of video in fragments of two seconds, and less than a
- * second of CPU time if all are empty.
+ * Maximum segments, chunks, blocks or boxes: eleven hours of video in fragments of two seconds. If all are empty, they
+ * take less than a second of CPU time.
  */
 const MAX_PARTS = 250_000;
 
-/** Bytes of zeros that are written at once. */
+/** Maximum zeros that are written at once, in bytes. */
 const MAX_ZERO_BYTES = 64 * 1024;
 const MIN_CAPACITY = 256;
 
 /**
- * Overwrites parts of a file of unknown length while it streams. Each method that may need more input is a generator; the
- * cleaner resumes it with the next chunk. Every byte is copied a constant number of times, whatever the chunks' sizes.
+ * Overwrites parts of a file of unknown length while it streams. Methods that may need more input are generators, which
+ * the cleaner resumes with the next chunk. Copies each byte a constant number of times, regardless of the chunks'
+ * sizes.
  */
 export class StreamEditor {
-  /** Whether a byte of the output differs from its input. */
+  /** Whether any output byte differs from the input. */
   hasChanged = false;
   readonly #format: string;
   #bytes: Uint8Array = new Uint8Array(0);
@@ -36,12 +37,12 @@ export class StreamEditor {
   #parts = 0;
   #output: Uint8Array[] = [];
 
-  /** @param format in error messages */
+  /** @param format name for error messages */
   constructor(format: string) {
     this.#format = format;
   }
 
-  /** Offset in the file of the next byte to keep or to overwrite. */
+  /** File offset of the next byte to keep or overwrite. */
   get position(): number {
     return this.#position;
   }
@@ -65,12 +66,12 @@ export class StreamEditor {
     this.#isEnded = true;
   }
 
-  /** Returns the bytes that are final, in one piece. Copies buffered bytes: the caller may reuse its chunk. */
+  /** Returns the final bytes in one piece. Copies buffered bytes, since the caller may reuse its chunk. */
   takeOutput(): readonly Uint8Array[] {
     if (!this.#isOwned && this.#end > this.#start) this.#reserve(0);
     const output = this.#output;
     this.#output = [];
-    // A storage writes each piece separately, and 64 KiB of small segments are 40,000 of them.
+    // Joined, because a storage writes each piece separately: 64 KiB may be 40,000 small segments.
     return output.length > 1 ? [Buffer.concat(output)] : output;
   }
 
@@ -84,26 +85,26 @@ export class StreamEditor {
     return (yield* this.peek(1)).length === 0;
   }
 
-  /** Returns the next `count` bytes without consuming them; fewer where the input ends. */
+  /** Returns the next `count` bytes without consuming them; fewer at the end of the input. */
   *peek(count: number): Steps<Uint8Array> {
     while (this.#end - this.#start < count && !this.#isEnded) yield;
     return this.#bytes.subarray(this.#start, Math.min(this.#start + count, this.#end));
   }
 
-  /** Returns the next `count` bytes without consuming them. @throws MetadataRemovalError where the input ends */
+  /** As `peek`, with exactly `count` bytes. @throws MetadataRemovalError if the input ends before */
   *require(count: number): Steps<Uint8Array> {
     const bytes = yield* this.peek(count);
     if (bytes.length < count) throw this.truncated();
     return bytes;
   }
 
-  /** Returns all buffered bytes, at least one, without consuming them; none where the input ends. */
+  /** Returns all buffered bytes without consuming them: at least one, except at the end of the input. */
   *peekChunk(): Steps<Uint8Array> {
     yield* this.peek(1);
     return this.#bytes.subarray(this.#start, this.#end);
   }
 
-  /** Keeps the next `count` bytes. @throws MetadataRemovalError where the input ends */
+  /** Keeps the next `count` bytes. @throws MetadataRemovalError if the input ends before */
   *keep(count: number): Steps {
     for (let left = count; left > 0; ) {
       const chunk = yield* this.#requireChunk(left);
@@ -112,7 +113,7 @@ export class StreamEditor {
     }
   }
 
-  /** Overwrites the next `count` bytes with zeros. @throws MetadataRemovalError where the input ends */
+  /** Zeros the next `count` bytes. @throws MetadataRemovalError if the input ends before */
   *zero(count: number): Steps {
     for (let left = count; left > 0; ) {
       const chunk = yield* this.#requireChunk(Math.min(left, MAX_ZERO_BYTES));
@@ -121,23 +122,21 @@ export class StreamEditor {
     }
   }
 
-  /** Overwrites all bytes up to the end of the input with zeros. */
+  /** Zeros all remaining bytes. */
   *zeroRest(): Steps {
     while (!(yield* this.isAtEnd())) yield* this.zero((yield* this.peekChunk()).length);
   }
 
-  /** Overwrites the next bytes with as many others. @throws MetadataRemovalError where the input ends */
+  /** Overwrites the next bytes. @throws MetadataRemovalError if the input ends before */
   *overwrite(bytes: Uint8Array): Steps {
     yield* this.require(bytes.length);
     this.#emit(bytes);
   }
 
-  /** Returns the error for a file that ends too early. */
   truncated(): MetadataRemovalError {
     return new MetadataRemovalError(`The ${this.#format} is truncated.`);
   }
 
-  /** Returns the error for a file that breaks the rules of its format. */
   damaged(reason: string): MetadataRemovalError {
     return new MetadataRemovalError(`The ${this.#format} is damaged: ${reason}.`);
   }
@@ -148,7 +147,7 @@ export class StreamEditor {
     return chunk.subarray(0, maxBytes);
   }
 
-  /** Replaces the next input bytes with as many bytes of output. */
+  /** Outputs bytes instead of as many input bytes. */
   #emit(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     const from = this.#bytes.subarray(this.#start, this.#start + bytes.length);
@@ -162,7 +161,7 @@ export class StreamEditor {
     } else this.#output.push(bytes);
   }
 
-  /** Moves the buffered bytes to own memory with room for `count` more; the caller may still use the old memory. */
+  /** Copies the buffered bytes to new memory with room for `count` more; the caller may still use the old memory. */
   #reserve(count: number): void {
     if (this.#isOwned && this.#end + count <= this.#bytes.length) return;
     const buffered = this.#bytes.subarray(this.#start, this.#end);

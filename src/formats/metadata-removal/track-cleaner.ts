@@ -4,37 +4,37 @@ import { HANDLER_RESERVED_AT } from './item-index.ts';
 import { readSampleExtents } from './sample-extents.ts';
 import type { Steps, StreamEditor } from './stream-editor.ts';
 
-/** A track as far as it was read. */
+/** A track as far as it has been read. */
 export interface Track {
   id: number;
-  /** Type of its media; empty before it was read. */
+  /** Type of the media; empty until it has been read. */
   handler: string;
-  /** Payloads of the tables of a track of timed metadata. */
+  /** Payloads of the sample tables, if the track has timed metadata. */
   readonly tables: Map<string, Buffer>;
 }
 
-/** Handlers of tracks that are played or drawn, or that other tracks need. All others have timed metadata. */
+/** Handlers of tracks that are played or drawn, or that other tracks need. All others count as timed metadata. */
 const PLAYED_HANDLERS: readonly string[] = [
   ...['vide', 'soun', 'text', 'sbtl', 'subt', 'subp', 'clcp', 'tmcd', 'pict', 'auxv', 'hint'],
   ...['odsm', 'sdsm'],
 ];
 
-/** Handlers of tracks whose sample entries have the name of an encoder, in addition to a vendor. */
+/** Handlers of tracks whose sample entries name an encoder, in addition to a vendor. */
 const PICTURE_HANDLERS: readonly string[] = ['vide', 'pict', 'auxv'];
 
-/** Name of a track whose subtitles are the positions of a drone. */
+/** Name of a track whose subtitles are a drone's positions. */
 const POSITIONS_NAME = 'DJI.Subtitle';
 
-/** Reserved fields and a name of 255 bytes after its length. */
+/** Bytes of reserved fields, and a name of 255 bytes after its length. */
 const MAX_NAME_BYTES = 12 + 256;
 
-/** Handler of such a track in place of its own, which is that of subtitles. */
+/** Internal handler for such a track, instead of the one for subtitles. */
 const POSITIONS_HANDLER = 'positions';
 
 /** Version, flags and number of entries of `stsd`. */
 const ENTRIES_HEADER_BYTES = 8;
 
-/** Fields of an entry by their offset (ISO/IEC 14496-12 §8.5.2, §12.1.3; QuickTime File Format). */
+/** Offsets of the fields of an entry (ISO/IEC 14496-12 §8.5.2, §12.1.3; QuickTime File Format). */
 const BOX_HEADER_BYTES = 8;
 const entryField = {
   anyEnd: 16,
@@ -43,7 +43,7 @@ const entryField = {
   encoder: { start: 50, end: 82 },
 } as const;
 
-/** Encoder names by which ffmpeg chooses a decoder, with their length before them. */
+/** Encoder names by which ffmpeg chooses a decoder, with their length. */
 const DECODER_NAMES = ["\x19Planar Y'CbCr 8-bit 4:2:0", '\x0dSorenson H263'];
 
 export function hasTimedMetadata({ handler }: Track): boolean {
@@ -54,7 +54,7 @@ export function readTrackExtents({ tables }: Track): readonly Extent[] {
   return tables.size === 0 ? [] : readSampleExtents(tables);
 }
 
-/** Erases the times of creation and modification of a movie, track or media header; reads the track's id. */
+/** Erases the creation and modification times of a movie, track or media header; reads the track's id. */
 export function* cleanTimes(editor: StreamEditor, box: Box, track: Track | undefined): Steps {
   const isLong = new ByteReader(yield* editor.require(box.start + 4), box.type).u8(box.start) === 1;
   const timesBytes = isLong ? 16 : 8;
@@ -69,7 +69,7 @@ export function* cleanTimes(editor: StreamEditor, box: Box, track: Track | undef
   yield* editor.keep(box.end - end);
 }
 
-/** Erases the manufacturer and the name of a handler; reads its type, and what the name says of it. */
+/** Erases the manufacturer and name of a handler; reads its type, and whether the name declares positions. */
 export function* cleanHandler(editor: StreamEditor, box: Box, track: Track | undefined): Steps {
   const reserved = box.start + HANDLER_RESERVED_AT;
   if (box.end < reserved) throw editor.damaged('hdlr is too short');
@@ -95,7 +95,7 @@ export function* keepSampleTable(editor: StreamEditor, box: Box, { tables }: Tra
   tables.set(box.type, table);
 }
 
-/** Erases the names of encoders, and the descriptions of timed metadata, which list its fields. */
+/** Erases names of encoders, and descriptions of timed metadata, which list its fields. */
 export function* cleanSampleEntries(
   editor: StreamEditor,
   box: Box,
@@ -114,7 +114,7 @@ export function* cleanSampleEntries(
     const isPicture = PICTURE_HANDLERS.includes(track.handler);
     if (hasTimedMetadata(track)) yield* eraseDescription(editor, length, entryField.anyEnd);
     else if (track.handler === 'tmcd') {
-      // The name of the reel may follow.
+      // The reel name may follow.
       yield* eraseDescription(editor, length, entryField.timecodeEnd);
     } else if (isPicture || track.handler === 'soun') yield* cleanEntry(editor, length, isPicture);
     else yield* editor.keep(length);
@@ -135,7 +135,7 @@ function* cleanEntry(editor: StreamEditor, length: number, isPicture: boolean): 
   yield* editor.keep(length - encoder.end);
 }
 
-/** Keeps the first fields of a sample entry; the rest becomes empty space. */
+/** Keeps the first fields of a sample entry, and makes the rest empty space. */
 function* eraseDescription(editor: StreamEditor, length: number, keptBytes: number): Steps {
   const rest = length - keptBytes;
   if (rest < BOX_HEADER_BYTES) return yield* editor.keep(length);

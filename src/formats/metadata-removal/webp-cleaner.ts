@@ -3,13 +3,13 @@ import { FIRST_CHUNK } from '../webp/riff-chunks.ts';
 import { reduceExif } from './reduced-exif.ts';
 import { MAX_BUFFERED_BYTES, type Steps, type StreamEditor } from './stream-editor.ts';
 
-/** FourCC and length (RFC 9649 §2.3). */
+/** Bytes of FourCC and length (RFC 9649 §2.3). */
 const HEADER_BYTES = 8;
 
-/** Fields of a frame before its chunks (RFC 9649 §2.7.1.1). */
+/** Bytes of a frame before its chunks (RFC 9649 §2.7.1.1). */
 const FRAME_FIELDS_BYTES = 16;
 
-/** Flags of VP8X that keep their meaning: profile, alpha, EXIF, animation; all but XMP. The size follows 4 bytes. */
+/** VP8X flags that stay: profile, alpha, EXIF, animation; not XMP. The size follows 4 bytes. */
 const KEPT_FLAGS = 0b0011_1010;
 const SIZE_BYTES = 6;
 const CANVAS_BYTES = 4 + SIZE_BYTES;
@@ -17,7 +17,7 @@ const CANVAS_BYTES = 4 + SIZE_BYTES;
 const BITSTREAMS: readonly string[] = ['VP8 ', 'VP8L', 'ALPH'];
 const KEPT_CHUNKS: readonly string[] = [...BITSTREAMS, 'ICCP', 'ANIM'];
 
-/** FourCC of an overwritten chunk; readers ignore unknown ones (RFC 9649 §2.7.1.6). */
+/** FourCC of an overwritten chunk: readers ignore unknown ones (RFC 9649 §2.7.1.6). */
 const ERASED_CHUNK = Buffer.from('ZERO', 'latin1');
 
 /** Overwrites the metadata of a WebP file (RFC 9649), and everything after it. */
@@ -39,7 +39,7 @@ export function* cleanWebp(editor: StreamEditor): Steps {
   yield* editor.zeroRest();
 }
 
-/** Calls back for each chunk up to an offset, and zeros the bytes between chunks. */
+/** Calls back for each chunk up to an offset; zeros the bytes between chunks. */
 function* eachChunk(
   editor: StreamEditor,
   end: number,
@@ -52,7 +52,7 @@ function* eachChunk(
     const chunkEnd = editor.position + HEADER_BYTES + length;
     if (chunkEnd > end) throw editor.damaged('a chunk is too long');
     yield* clean(tagAt(header, 0), length);
-    // The padding byte after an odd payload.
+    // Padding byte of an odd payload.
     yield* editor.zero(Math.min(length % 2, end - chunkEnd));
   }
   yield* editor.zero(end - editor.position);
@@ -76,8 +76,8 @@ function* cleanFrame(editor: StreamEditor, length: number): Steps {
 }
 
 /**
- * Reduces EXIF to the orientation, 1 by default. The chunk stays: the VP8X flags, which come first, announce it, and
- * libvips uses the orientation only with that flag and rejects a flag without its chunk.
+ * Reduces EXIF to the orientation, 1 by default. The chunk stays because the preceding VP8X flags announce it: libvips
+ * uses the orientation only with that flag, and rejects a flag without its chunk.
  */
 function* cleanExif(editor: StreamEditor, length: number): Steps {
   const head = yield* editor.require(Math.min(HEADER_BYTES + length, MAX_BUFFERED_BYTES));

@@ -2,14 +2,14 @@ import type { ByteReader, Extent } from '../byte-reader.ts';
 import type { FramePlacement, Size } from '../image-header.ts';
 import { hasValidCrc, type PngChunk } from './png-chunks.ts';
 
-/** A frame as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */
+/** A frame as described by its `fcTL` (PNG 3rd edition §11.3.6.2). */
 export interface ApngFrame extends FramePlacement {
   /** Not rounded. */
   readonly delayMs: number;
   readonly data: Extent[];
 }
 
-/** By their numbers in `fcTL`. */
+/** Values by their numbers in `fcTL`. */
 const DISPOSALS = ['none', 'background', 'previous'] as const;
 const BLENDS = ['source', 'over'] as const;
 
@@ -23,8 +23,8 @@ const DEFAULT_DENOMINATOR = 100;
 const MAX_INTEGER = 0x7fff_ffff;
 
 /**
- * Collects the frames of an APNG during a walk through its chunks (PNG 3rd edition §4.9, §11.3.6). Never throws, since
- * decoders of stills ignore these chunks; keeps the first error for animations.
+ * Collects the frames of an APNG while a caller iterates its chunks (PNG 3rd edition §4.9, §11.3.6). Never throws,
+ * since decoders of stills ignore these chunks; keeps the first error for animations.
  */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
@@ -42,7 +42,7 @@ export class ApngFrames {
     this.#canvas = canvas;
   }
 
-  /** Visits the next chunk, which must lie within the file. */
+  /** Visits the next chunk, which must be within the file. */
   visit(chunk: PngChunk): void {
     switch (chunk.type) {
       case 'acTL':
@@ -62,7 +62,7 @@ export class ApngFrames {
     }
   }
 
-  /** Checks for errors that show only after the last chunk. */
+  /** Checks for errors that are only visible after the last chunk. */
   finish(): void {
     this.#expect(
       this.frames.length === this.#declaredFrames,
@@ -143,7 +143,7 @@ export class ApngFrames {
     );
   }
 
-  /** Checks the common numbering of fcTL and fdAT, which reveals a missing chunk (§11.3.6). */
+  /** Checks the common sequence of fcTL and fdAT, which reveals a missing chunk (§11.3.6). */
   #expectSequence(start: number): void {
     const sequence = this.#reader.u32be(start);
     const expected = this.#nextSequence;

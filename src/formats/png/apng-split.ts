@@ -11,18 +11,18 @@ import {
   type PngChunk,
 } from './png-chunks.ts';
 
-/** Chunks that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
+/** Chunks that define the meaning of samples in all frames (PNG 3rd edition §4.9). */
 const SAMPLE_CHUNKS = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
 
-/** Maximum bytes of profiles, summed over the frames, since the decoder reads them for each. */
+/** Maximum bytes of profiles, summed over the frames: the decoder reads the profile for each. */
 const MAX_PROFILE_BYTES = 256 * 1024 * 1024;
-/** Longest name in an iCCP, before a zero, the method and the zlib stream (§11.3.2.3). */
+/** Maximum length of the name in an iCCP; a zero, the method and the zlib stream follow (§11.3.2.3). */
 const MAX_NAME_BYTES = 79;
 
 /**
- * Splits an APNG into PNGs, one for each frame, with the chunks that define the meaning of samples.
+ * Splits an APNG into one PNG per frame, with the chunks that define the meaning of samples.
  *
- * @param apng walked by `readPngHeader`, which reports damage of the container
+ * @param apng already traversed by `readPngHeader`, which reports damage of the container
  * @throws MediaError `UNPROCESSABLE_MEDIA`, or `MEDIA_TOO_LARGE` if reading the profiles would take too long
  */
 export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
@@ -86,7 +86,7 @@ function formatFrame(
   ihdr.writeUInt32BE(heightPx, 4);
   return formatPng([
     formatPngChunk('IHDR', [ihdr]),
-    // With the length before and the CRC behind.
+    // Including length and CRC.
     ...shared.map(({ start, end }) => apng.subarray(start - 8, end + 4)),
     formatPngChunk('IDAT', [imageData]),
     formatPngChunk('IEND', []),

@@ -16,7 +16,7 @@ const MAX_SIDE_PX = 0x7fff_ffff;
 /** Samples per pixel by colour type (PNG 3rd edition §11.2.1). */
 const CHANNELS = [1, 0, 3, 1, 2, 0, 4];
 
-/** Maximum bytes that deflate makes of one: 258 of each 2 bits (RFC 1951 §3.2.5). */
+/** Maximum bytes that one byte inflates to: 258 for each 2 bits (RFC 1951 §3.2.5). */
 const MAX_EXPANSION = 1_032;
 
 /** IHDR (PNG 3rd edition §11.2.1). */
@@ -46,9 +46,9 @@ export function readIhdr(reader: ByteReader, { type, start, end }: PngChunk): Ih
   return { widthPx, heightPx, colourType, bitDepth };
 }
 
-/** Returns the reason if image data are too short even with the best compression. */
+/** Returns a reason if the image data would be too short even with the best compression. */
 export function findDataError(header: Ihdr, compressedBytes: number): string | undefined {
-  // Without the filters' bytes; the passes of interlaced images have as many bits.
+  // Without filter bytes; interlaced passes have as many bits in total.
   const leastBytes = header.heightPx * rowBytesOf(header);
   if (compressedBytes * MAX_EXPANSION >= leastBytes) return undefined;
   return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;

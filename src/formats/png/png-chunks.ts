@@ -5,7 +5,7 @@ import type { Orientation, Size } from '../image-header.ts';
 
 const signature = '\x89PNG\r\n\x1a\n';
 
-/** Payload of a chunk (3rd edition §5.3), perhaps past the file's end; the CRC follows. */
+/** Payload of a chunk (3rd edition §5.3), which may exceed the file; the CRC follows. */
 export interface PngChunk extends Extent {
   readonly type: string;
 }
@@ -14,7 +14,7 @@ export function isPng(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, signature);
 }
 
-/** Walks the chunks of a PNG to the end of the file. Never throws. */
+/** Yields the chunks of a PNG to the end of the file. Never throws. */
 export function* iteratePngChunks(png: Uint8Array): Generator<PngChunk, void> {
   const bytes = Buffer.from(png.buffer, png.byteOffset, png.byteLength);
   for (let position = signature.length; position < bytes.length; ) {
@@ -43,7 +43,7 @@ export function hasValidCrc(png: ByteReader, chunk: PngChunk): boolean {
   return crcOf(png.bytes, chunk) === png.u32be(chunk.end);
 }
 
-/** Checks the CRC of all image data, as libpng does. @throws MediaError `UNPROCESSABLE_MEDIA` */
+/** Checks the CRC of all image data, like libpng. @throws MediaError `UNPROCESSABLE_MEDIA` */
 export function checkDataCrcs(png: Uint8Array): void {
   const reader = new ByteReader(png, 'PNG');
   for (const chunk of iteratePngChunks(png)) {
@@ -56,7 +56,7 @@ export function crcError({ type, start }: PngChunk): Error {
   return corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
 }
 
-/** Returns the file with plain EXIF in each eXIf, with the right CRC. */
+/** Returns the file with plain EXIF, and the matching CRC, in each eXIf. */
 export function withPlainPngExif(png: Uint8Array, orientation: Orientation): Uint8Array {
   const chunks = [...iteratePngChunks(png)].filter(
     ({ type, end }) => type === 'eXIf' && end + 4 <= png.length,
@@ -79,7 +79,7 @@ interface StoredPixels extends Size {
 /** Colour types (PNG 3rd edition §11.2.1) by channels. */
 const COLOUR_TYPES = { 1: 0, 2: 4, 3: 2, 4: 6 };
 
-/** Wraps pixels in an uncompressed PNG: libvips accepts an ICC profile of pixels in memory in no other way. */
+/** Wraps pixels in an uncompressed PNG, the only way to pass libvips an ICC profile for pixels in memory. */
 export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | undefined): Buffer {
   const { widthPx, heightPx, channels, data } = pixels;
   const header = Buffer.alloc(13);
@@ -87,7 +87,7 @@ export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | unde
   header.writeUInt32BE(heightPx, 4);
   header.set([8, COLOUR_TYPES[channels]], 8);
   const rowBytes = widthPx * channels;
-  // Each row begins with its filter type: none.
+  // Each row begins with its filter type, 0 for none.
   const filtered = Buffer.alloc((1 + rowBytes) * heightPx);
   for (let row = 0; row < heightPx; row += 1) {
     const start = row * rowBytes;

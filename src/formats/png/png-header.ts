@@ -5,7 +5,7 @@ import { ApngFrames } from './apng-frames.ts';
 import { findDataError, type Ihdr, readIhdr } from './image-data.ts';
 import { crcError, hasValidCrc, iteratePngChunks, type PngChunk } from './png-chunks.ts';
 
-/** Chunks that may be sent, with their maximum bytes (PNG 3rd edition §11): a longer chunk contains something else. */
+/** Chunks that may be sent, with their maximum bytes (PNG 3rd edition §11); longer ones contain something else. */
 const CLEAN_CHUNK_BYTES = new Map([
   ['IHDR', 13],
   ['PLTE', 768],
@@ -22,16 +22,15 @@ const CLEAN_CHUNK_BYTES = new Map([
 ]);
 
 const PALETTE_COLOUR_TYPE = 3;
-/** tRNS without a palette: a sample of each of three channels. */
+/** Maximum tRNS without a palette: a sample for each of three channels. */
 const MAX_TRANSPARENT_BYTES = 6;
-/** Chunks of 50 000 frames, the maximum setting, with their data; bounds the walk. */
+/** Maximum chunks: those of 50 000 frames, the maximum setting, with their data. */
 const MAX_CHUNKS = 105_000;
 
 /**
- * Reads the header of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data.
- *
- * Checks the CRC of critical chunks up to IEND, as libpng does; that of image data only where libpng does not read them
- * (`checkDataCrcs`), since it is an eighth of the main process's work on a large file.
+ * Reads the header of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data. Like
+ * libpng, checks the CRC of critical chunks up to IEND. Where libpng reads the image data, it checks their CRC
+ * (`checkDataCrcs`): an eighth of the main process's work on a large file.
  */
 export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const reader = new ByteReader(bytes, 'PNG');
@@ -53,7 +52,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
     orientation: orientation ?? 1,
     ...framesOf(animation),
     dataError: findDataError(header, imageDataBytes),
-    // Each of the three takes precedence over gAMA (PNG 3rd edition §4.3).
+    // These three chunks have precedence over gAMA (PNG 3rd edition §4.3).
     gamma: hasColourSpace || codePoints !== undefined ? undefined : gamma,
     codePoints,
     isPlain: header.bitDepth <= 8 && !hasProfile && codePoints === undefined,
@@ -104,7 +103,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
         hasColourSpace ||= imageData === 'awaited';
         break;
       case 'eXIf':
-        // libvips reads eXIf only before the image data, libpng the first TIFF block.
+        // libvips reads eXIf only before the image data; libpng only the first TIFF block.
         if (imageData === 'awaited' && isTiff(bytes, chunk.start)) {
           orientation ??= readExifOrientation(reader.slice(chunk.start, chunk.end));
         }
@@ -123,18 +122,19 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
 }
 
 /**
- * Throws for a chunk outside of the file, without a valid type, or, if critical and not image data, with a wrong CRC.
+ * Throws for a chunk that exceeds the file or has an invalid type, and for a wrong CRC of a critical chunk without
+ * image data.
  */
 function checkChunk(reader: ByteReader, chunk: PngChunk): void {
   const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);
   if (!/^[A-Za-z]{4}$/.test(type)) throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
-  // No decoder reads the CRC of IEND.
+  // Decoders do not read the CRC of IEND.
   const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND' && type !== 'IDAT';
   if (isCritical && !hasValidCrc(reader, chunk)) throw crcError(chunk);
 }
 
-/** Returns the header of an APNG from the chunks visited so far. */
+/** Returns the animation fields of the chunks visited so far. */
 function framesOf(
   apng: ApngFrames | undefined,
 ): Pick<ImageHeader, 'format' | 'frames' | 'animation' | 'animationError'> {
@@ -149,14 +149,14 @@ function framesOf(
   };
 }
 
-/** Reads the exponent times 100 000 (PNG 3rd edition §11.3.2.2), unless libpng ignores the chunk. */
+/** Reads the exponent, stored times 100 000 (PNG 3rd edition §11.3.2.2), unless libpng ignores the chunk. */
 function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
   if (chunk.end - chunk.start !== 4 || !hasValidCrc(reader, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
   return value > 0 ? value / 100_000 : undefined;
 }
 
-/** Reads the colour space (PNG 3rd edition §11.3.2.6), unless its matrix or range makes browsers ignore it. */
+/** Reads the colour space (PNG 3rd edition §11.3.2.6), unless browsers ignore it because of its matrix or range. */
 function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undefined {
   const { start, end } = chunk;
   if (end - start !== 4 || !hasValidCrc(reader, chunk)) return undefined;
@@ -166,7 +166,7 @@ function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undef
 
 /**
  * Whether a pixel can have the transparent colour. Decoders should mask excess bits (PNG 3rd edition §11.3.1.1), but
- * browsers compare them: such a file would differ from its renderings.
+ * browsers compare them, so that such a file would differ from its renderings.
  */
 function isWithinDepth(
   reader: ByteReader,
@@ -174,7 +174,7 @@ function isWithinDepth(
   { colourType, bitDepth }: Ihdr,
 ): boolean {
   if (colourType === PALETTE_COLOUR_TYPE) return true;
-  // A file may have 100 000 of these chunks.
+  // Checked first, since a file may have 100 000 of these chunks.
   if (end - start > MAX_TRANSPARENT_BYTES) return false;
   for (let at = start; at + 2 <= end; at += 2) {
     if (reader.u16be(at) >= 2 ** bitDepth) return false;

@@ -4,7 +4,7 @@ import type { Orientation, Size } from '../image-header.ts';
 export const videoCodecs = ['h264', 'hevc', 'vp8', 'vp9', 'av1'] as const;
 export type VideoCodec = (typeof videoCodecs)[number];
 
-/** Containers whose metadata is read (contract §12 and §13): first videos, then audio. */
+/** Containers whose metadata is read (contract §12 and §13): videos, then audio. */
 export const avContainers = [
   'mp4',
   'mov',
@@ -18,32 +18,32 @@ export const avContainers = [
 export type AvContainer = (typeof avContainers)[number];
 
 export interface VideoTrack {
-  /** `undefined` if we do not decode it. */
+  /** `undefined` for a codec that we do not decode. */
   readonly codec: VideoCodec | undefined;
-  /** Size of a decoded frame, cropped by its parameter sets, which the decoder must return. */
+  /** Size of a frame as the decoder must return it, cropped by its parameter sets. */
   readonly codedSize: Size;
-  /** The size with square pixels, before orientation. */
+  /** Size with square pixels, before orientation. */
   readonly size: Size;
-  /** Orientation of the track's matrix, as in EXIF. */
+  /** Orientation of the track's matrix, as an EXIF value. */
   readonly orientation: Orientation;
 }
 
 /** Reason why a file has no poster. */
 export interface PosterError {
   readonly code: 'UNSUPPORTED_MEDIA_TYPE' | 'UNPROCESSABLE_MEDIA' | 'MEDIA_TOO_LARGE';
-  /** For the log alone. */
+  /** Only for the log. */
   readonly reason: string;
 }
 
-/** Facts of a video or audio file that need no decoding. */
+/** Metadata of a video or audio file, read without decoding. */
 export interface AvMetadata {
   readonly kind: 'video' | 'audio';
   readonly container: AvContainer;
-  /** RFC 6381 string of the primary video track, else of the first audio track; `mp3` or `pcm` for these. */
+  /** RFC 6381 codec of the primary video track, else of the first audio track; `mp3` or `pcm` for these. */
   readonly codec: string | undefined;
-  /** Seconds, rounded to 0.001; `undefined` if it cannot be read within the limits. */
+  /** Seconds, rounded to 0.001; `undefined` if not found within the limits. */
   readonly durationS: number | undefined;
-  /** `undefined` for a video whose index does not declare it. */
+  /** `undefined` for a video without an index of tracks. */
   readonly hasAudio: boolean | undefined;
   /** `undefined` for audio, and for a video whose index does not declare it. */
   readonly video: VideoTrack | undefined;
@@ -64,14 +64,14 @@ export interface DecodeRequest {
   readonly size: Size;
 }
 
-/** Largest frame that is decoded (contract §12). */
+/** Maximum size of a decoded frame (contract §12). */
 export const MAX_FRAME_PIXELS = 35_651_584;
 export const MAX_FRAME_EDGE_PX = 16_384;
 
-/** Longest head of a Y4M file and of its frame together. */
+/** Maximum bytes of the heads of a Y4M file and its frame together. */
 export const MAX_Y4M_HEAD_BYTES = 512;
 
-/** Returns the maximum bytes of a Y4M file of one frame: planes of full size, two bytes a sample. */
+/** Returns the maximum bytes of a Y4M file of one frame: full-size planes, two bytes a sample. */
 export function maxFrameBytes({ widthPx, heightPx }: Size): number {
   return MAX_Y4M_HEAD_BYTES + widthPx * heightPx * 3 * 2;
 }

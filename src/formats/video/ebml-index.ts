@@ -1,15 +1,15 @@
 import { tooLargeMedia } from '../byte-reader.ts';
 
-/** Facts of a Matroska file's tracks that the demultiplexer does not report. */
+/** Properties of Matroska tracks that the demultiplexer does not report. */
 export interface EbmlTracks {
   readonly count: number;
-  /** Whether a track is encrypted, or compressed in an unknown way; the demultiplexer drops it. */
+  /** Whether a track is encrypted or compressed in an unknown way, so that the demultiplexer drops it. */
   readonly hasUnreadable: boolean;
 }
 
 /** Limits of contract §12. */
 const MAX_TRACKS = 64;
-/** Maximum cue points, and frames of a cluster; a film of three hours has a few thousand cue points. */
+/** Maximum cue points, and laced frames of a cluster; a film of three hours has a few thousand cue points. */
 const MAX_CUES = 100_000;
 const MAX_LACED_FRAMES = 50_000;
 const MAX_SEEKS = 1_000;
@@ -33,17 +33,17 @@ const BLOCK_GROUP = 0xa0;
 const BLOCK = 0xa1;
 const SIMPLE_BLOCK = 0xa3;
 const VOID = 0xec;
-/** Maximum id of an element within a cluster; those of other tables have four bytes. */
+/** Maximum id within a cluster; tables have four-byte ids. */
 export const MAX_CLUSTER_ID = 0xffff;
 
 interface Element {
   readonly id: number;
   readonly start: number;
-  /** `undefined` if the size is unknown. */
+  /** `undefined` for an unknown size. */
   readonly end: number | undefined;
 }
 
-/** Reads the id and the size of an element (RFC 8794 §4 and §5). */
+/** Reads the header of an element (RFC 8794 §4 and §5). */
 export function readElement(bytes: Uint8Array, at: number): Element | undefined {
   const idBytes = Math.clz32(bytes[at] ?? 0) - 23;
   const sizeAt = at + idBytes;
@@ -58,7 +58,7 @@ export function readElement(bytes: Uint8Array, at: number): Element | undefined 
   return { id, start, end: isUnknown ? undefined : start + size };
 }
 
-/** Writes the size of an element in all of the bytes `[at, start)`. */
+/** Writes the size of an element into all bytes `[at, start)`. */
 function writeSize(bytes: Uint8Array, at: number, start: number, size: number): void {
   let left = size;
   for (let index = start - 1; index >= at; index -= 1) {
@@ -68,7 +68,7 @@ function writeSize(bytes: Uint8Array, at: number, start: number, size: number): 
   bytes[at] = (bytes[at] ?? 0) + 2 ** (8 - start + at);
 }
 
-/** Returns the header of an element, with its size reduced to the room left in its file. */
+/** Returns the header of an element; reduces a size that exceeds its file. */
 export function fitElement(
   header: Uint8Array,
   { start, end }: Element,
@@ -80,7 +80,7 @@ export function fitElement(
   return fitting;
 }
 
-/** Returns the payload of a cluster that is cut off; its last element becomes a void. */
+/** Returns the payload of a truncated cluster, with its last element replaced by a void. */
 export function endCluster(payload: Uint8Array): Uint8Array {
   let at = 0;
   for (const { end } of readChildren(payload)) at = end ?? at;
@@ -94,7 +94,7 @@ export function endCluster(payload: Uint8Array): Uint8Array {
   return ended;
 }
 
-/** Yields the children of an element, up to the first one that leaves it. */
+/** Yields the children of an element, up to the first that exceeds it. */
 function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generator<Element, void> {
   for (let position = from; position < to; ) {
     const element = readElement(bytes, position);
@@ -104,7 +104,7 @@ function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generato
   }
 }
 
-/** Reads the tracks; enables disabled ones in place if no video is enabled, since players show the only one. */
+/** Reads the tracks. Enables disabled videos in place if no video is enabled: players show them in that case. */
 export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   let count = 0;
   let hasUnreadable = false;
@@ -130,7 +130,7 @@ export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   return { count, hasUnreadable };
 }
 
-/** Throws for more entries than the demultiplexer sorts and merges in time. */
+/** Throws for more entries than the demultiplexer can sort and merge in time. */
 export function checkEbmlTable(id: number, payload: Uint8Array): void {
   let entries = 0;
   for (const child of readChildren(payload)) {
@@ -140,7 +140,7 @@ export function checkEbmlTable(id: number, payload: Uint8Array): void {
   if (entries > max) throw tooLargeMedia(`EBML: ${entries} entries of a table`);
 }
 
-/** Throws for more laced frames than the demultiplexer inserts in time: a block of 4 bytes may be 256. */
+/** Throws for more laced frames than the demultiplexer can insert in time: a block of 4 bytes may have 256. */
 export function checkCluster(payload: Uint8Array): void {
   let frames = 0;
   const count = (start: number): void => {

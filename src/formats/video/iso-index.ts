@@ -1,22 +1,22 @@
 import { ByteReader, tooLargeMedia } from '../byte-reader.ts';
 import { iterateBoxes } from '../iso-boxes.ts';
 
-/** Facts of an audio or video track (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not report. */
+/** Properties of a track (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not report. */
 export interface IsoTrack {
   readonly id: number;
   readonly isVideo: boolean;
-  /** Type of the first sample entry, such as `avc1`, or `encv` if encrypted. */
+  /** Type of the first sample entry, such as `avc1`; `encv` if encrypted. */
   readonly entry: string;
   readonly samples: number;
   /** Presented duration in seconds; `undefined` if the samples are in fragments. */
   readonly durationS: number | undefined;
-  /** Whether a table of key frames exists and is empty. */
+  /** Whether the table of key frames is empty. */
   readonly lacksKeyFrames: boolean;
 }
 
 export interface IsoIndex {
   readonly tracks: readonly IsoTrack[];
-  /** Duration of a fragmented movie in seconds, if declared. */
+  /** Declared duration of a fragmented movie in seconds. */
   readonly fragmentsDurationS: number | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface IsoIndex {
 const MAX_TRACKS = 64;
 const MAX_SAMPLES = 10_000_000;
 
-/** Samples of a fragment that its boxes may declare by a mere number. */
+/** Maximum samples that a fragment may declare only by a number. */
 const MAX_FRAGMENT_SAMPLES = 1_000_000;
 
 const CONTAINERS = new Set(
@@ -50,15 +50,15 @@ class TrackTables {
   ticks = 0;
   /** Ticks from the decoding of the first sample to its presentation. */
   firstShift: number | undefined;
-  /** Presented seconds by the track's header, pauses included. */
+  /** Presented seconds by the track header, pauses included. */
   headerDurationS = 0;
   edits: Edit[] = [];
   keyFrames: number | undefined;
 }
 
 /**
- * Reads the movie box, and throws for counts that its tables cannot have: the demultiplexer expands run lengths of 2^32
- * entries that take 8 bytes, and does not return (measured: 21 of 4888 mutants).
+ * Reads the movie box, and throws for impossible counts: the demultiplexer would hang while it expands run lengths of
+ * 2^32 entries, stored in 8 bytes (21 of 4888 mutants).
  *
  * @param moov payload of the box
  * @throws MediaError `MEDIA_TOO_LARGE`
@@ -110,7 +110,7 @@ export function checkFragment(moof: Uint8Array): void {
 
 type Visit = (type: string, start: number, end: number) => void;
 
-/** Visits the payloads of boxes as the demultiplexer does, up to the first one that does not fit, or has no size. */
+/** Visits boxes like the demultiplexer, up to the first that does not fit or has no size. */
 function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
   for (const { type, start: at, end, isOpen, fits } of iterateBoxes(reader, start, limit)) {
     if (isOpen || !fits) return;
@@ -180,12 +180,12 @@ function readTrackBox(
   }
 }
 
-/** Returns 0 for an unknown duration: all bits set. */
+/** Returns 0 for an unknown duration, which has all bits set. */
 function readHeaderDurationS(ticks: number, timescale: number): number {
   return timescale > 0 && ticks < 0xffff_ffff ? ticks / timescale : 0;
 }
 
-/** Calls back for the entries of a table, at most as many as its box has room for. */
+/** Calls back for the entries of a table that are within its box. */
 function forEachRun(
   reader: ByteReader,
   at: number,
@@ -215,7 +215,10 @@ function readEdits(
   return edits;
 }
 
-/** Throws for tables that would be expanded without end; uncompressed audio has no tables, and a sample per moment. */
+/**
+ * Throws for tables that would be expanded without end. Uncompressed audio is exempt: it has no tables, and a sample
+ * for each moment.
+ */
 function checkCounts(track: TrackTables): void {
   const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
   const isUncompressedAudio = handler === 'soun' && constantSize;
@@ -230,8 +233,8 @@ function presentedDurationS(track: TrackTables): number | undefined {
   const shown = edits.filter(({ mediaTime }) => mediaTime >= 0);
   const mediaS = ticks / timescale;
   if (!Number.isFinite(mediaS) || mediaS === 0) {
-    // Its samples are in fragments, or its tables were not read. Chromium's recorder writes a media header in
-    // milliseconds, whatever its time scale, so only the track's header is right.
+    // The samples are in fragments, or the tables were not read. Only the track header is reliable: Chromium's recorder
+    // writes the media header in milliseconds, regardless of its time scale.
     const pauseS = edits.reduce((sum, edit) => sum + (edit.mediaTime < 0 ? edit.durationS : 0), 0);
     return headerDurationS > pauseS ? headerDurationS - pauseS : undefined;
   }

@@ -2,12 +2,10 @@ import { hasAscii } from '../byte-reader.ts';
 import { isHeif } from '../heif/heif-header.ts';
 import type { AvContainer } from './av-metadata.ts';
 
-/** First boxes of QuickTime files older than the file type box. */
+/** Types of the first box in QuickTime files without a file type box. */
 const QUICKTIME_TYPES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
 
-/**
- * EBML magic (RFC 8794 §11.2.1), and `DocType` with our two names: the id, a length of one byte or eight, and the name.
- */
+/** EBML magic (RFC 8794 §11.2.1), and our two values of `DocType`: id, length in one byte or eight, name. */
 const EBML_MAGIC = '\x1a\x45\xdf\xa3';
 const DOC_TYPES = {
   '\x42\x82\x84webm': 'webm',
@@ -26,7 +24,7 @@ export function sniffAv(prefix: Uint8Array): AvContainer | undefined {
     return hasAscii(prefix, 8, 'qt  ') ? 'mov' : 'mp4';
   }
   const isQuickTime = QUICKTIME_TYPES.some((type) => hasAscii(prefix, 4, type));
-  // Prose may say `free`, but lacks the control characters of sizes and media data.
+  // Text may contain `free` at this offset, but not the control characters of box sizes and media data.
   if (isQuickTime && prefix.subarray(0, PREFIX_BYTES).some((byte) => byte < TAB)) return 'mov';
   if (hasAscii(prefix, 0, EBML_MAGIC)) {
     const header = Buffer.from(prefix.subarray(0, PREFIX_BYTES)).toString('latin1');
@@ -44,16 +42,16 @@ interface Mp3Frame {
   readonly durationS: number;
 }
 
-/** Bitrates of layer III in kbit/s: of MPEG-1, and of MPEG-2 and 2.5. */
+/** Bitrates of layer III in kbit/s: MPEG-1; MPEG-2 and 2.5. */
 const BITRATES = {
   1: [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
   2: [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 } as const;
 
-/** Sample rates of MPEG-1; MPEG-2 halves, and MPEG-2.5 quarters them. */
+/** Sample rates of MPEG-1; MPEG-2 has half, MPEG-2.5 a quarter of them. */
 const SAMPLE_RATES = [44_100, 48_000, 32_000] as const;
 
-/** Reads the header of a frame of MPEG audio layer III (ISO/IEC 11172-3 §2.4.2.3). */
+/** Reads the header of an MPEG audio layer III frame (ISO/IEC 11172-3 §2.4.2.3). */
 export function readMp3Frame(bytes: Uint8Array, at: number): Mp3Frame | undefined {
   const [sync = 0, version = 0, rates = 0] = bytes.subarray(at, at + 3);
   const isLayer3 = sync === 0xff && (version & 0xe6) === 0xe2;

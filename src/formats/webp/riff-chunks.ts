@@ -2,9 +2,9 @@ import { type Extent, hasAscii, tagAt } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-header.ts';
 
-/** Payload of a chunk of a RIFF file (RFC 9649 §2.3), perhaps past the file's end. */
+/** Payload of a RIFF chunk (RFC 9649 §2.3), which may exceed the file. */
 export interface RiffChunk extends Extent {
-  /** Four ASCII characters, trailing space included: `VP8 `. */
+  /** Four ASCII characters, with trailing space: `VP8 `. */
   readonly fourCc: string;
 }
 
@@ -13,12 +13,11 @@ export const FIRST_CHUNK = 12;
 
 const HEADER_BYTES = 8;
 
-/** Whether the bytes begin with a RIFF header of type WEBP. */
 export function isWebp(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'RIFF') && hasAscii(bytes, 8, 'WEBP');
 }
 
-/** Walks the chunks between two offsets; each begins at an even offset. Never throws. */
+/** Yields the chunks between two offsets; each begins at an even offset. Never throws. */
 export function* iterateRiffChunks(
   bytes: Uint8Array,
   from: number,
@@ -34,12 +33,12 @@ export function* iterateRiffChunks(
   }
 }
 
-/** Returns the offset of the next chunk, behind the padding byte of an odd payload. */
+/** Returns the offset of the next chunk, after the padding byte of an odd payload. */
 export function nextChunk(end: number): number {
   return end + (end % 2);
 }
 
-/** Formats a chunk of joined parts, padded to an even length. */
+/** Formats a chunk from parts, padded to an even length. */
 export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Buffer {
   const payloadBytes = parts.reduce((sum, part) => sum + part.length, 0);
   const header = Buffer.alloc(HEADER_BYTES);
@@ -75,7 +74,7 @@ export function readBitstreamSize(fourCc: string, payload: Uint8Array): Size | u
   }
   const isKeyFrame = view.byteLength >= 10 && (view.getUint8(0) & 1) === 0;
   if (!isKeyFrame || !hasAscii(payload, 3, '\x9d\x01\x2a')) return undefined;
-  // The upper two bits are a display scale, unused in WebP.
+  // The upper two bits are a display scale, which WebP does not use.
   const widthPx = view.getUint16(6, true) & 0x3fff;
   const heightPx = view.getUint16(8, true) & 0x3fff;
   return widthPx === 0 || heightPx === 0 ? undefined : { widthPx, heightPx };

@@ -15,57 +15,56 @@ interface Chunk {
 
 /** An `ANMF` chunk (RFC 9649 §2.7.1.1). */
 interface Frame {
-  /** Offset and size of the rectangle, duration and flags. */
+  /** Position and size of the rectangle, duration and flags. */
   readonly header: Buffer;
-  /** A `VP8L`, or a `VP8 ` with or without an `ALPH` before it. */
+  /** A `VP8L`, or a `VP8 ` that may follow an `ALPH`. */
   readonly image: readonly Chunk[];
 }
 
 interface EncodedWebp {
   /** Width and height, as in `VP8X`. */
   readonly canvas: Buffer;
-  /** Blue, green, red and alpha, a hint for viewers (RFC 9649 §2.7.1.1). */
+  /** Blue, green, red and alpha; a hint for viewers (RFC 9649 §2.7.1.1). */
   readonly background: Uint8Array;
   readonly frames: readonly Frame[];
   readonly isAnimated: boolean;
 }
 
 const FRAME_HEADER_BYTES = 16;
-/** Offsets in the header: of the rectangle's size, two numbers of 24 bits less one; of duration and flags. */
+/** Offsets in the header: rectangle size (two 24-bit numbers less one), duration, flags. */
 const SIZE_AT = 6;
 const DURATION_AT = 12;
 const FLAGS_AT = 15;
-/** Replace the rectangle instead of blending over the canvas. */
+/** Replaces the rectangle instead of blending over the canvas. */
 const NO_BLEND_FLAG = 0x02;
-/** Clear the rectangle after the frame's time. */
+/** Clears the rectangle after the frame's time. */
 const DISPOSE_FLAG = 0x01;
 /** Flags of `VP8X`. */
 const ANIMATION_FLAG = 0x02;
 const ALPHA_FLAG = 0x10;
 const MAX_DURATION_MS = 2 ** 24 - 1;
 const MAX_PLAYS = 2 ** 16 - 1;
-/** White, the default of libwebp's animation encoder. */
+/** White, as libwebp's animation encoder writes by default. */
 const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
 
 /**
- * Delay in milliseconds of every frame for the encoder, so that the duration of an encoded frame reveals how many
+ * Delay in milliseconds that the encoder gets for every frame: the duration of an encoded frame then reveals how many
  * source frames libwebp has merged into it.
  *
- * libvips replaces delays up to 10 ms by 100. The 24 bits of a duration hold 838 860 merged frames; beyond, libwebp
- * starts another, transparent frame (anim_encode.c), and the sum still holds.
+ * libvips replaces delays up to 10 ms by 100. A duration of 24 bits has room for 838 860 merged frames; beyond that,
+ * libwebp starts another, transparent frame (anim_encode.c), and the sum stays correct.
  */
 export const SENTINEL_DELAY_MS = 20;
 
 /**
- * Restores the exact delays and the play count of an animated WebP, which its encoder could not keep.
+ * Restores the exact delays and play count of an animated WebP, which its encoder cannot keep.
  *
- * Where libwebp has merged k equal frames, the merged frame gets the first delay, and k − 1 transparent frames of 40
- * bytes follow with the others. A still, which libwebp writes if all frames are equal, becomes an animation again.
- * Colours under an alpha of 0 may differ.
+ * If libwebp has merged k equal frames, the merged frame gets the first delay, and k − 1 transparent frames of 40 bytes
+ * get the others. A still, which libwebp writes if all frames are equal, becomes an animation again. Colours under an
+ * alpha of 0 may differ.
  *
- * @param encoded a file of sRGB with `SENTINEL_DELAY_MS` for every frame: all but pixels, canvas and background is
- *   dropped
- * @throws Error if the file is cut off, or has another number of frames
+ * @param encoded sRGB file with `SENTINEL_DELAY_MS` for every frame; only pixels, canvas and background are kept
+ * @throws Error if the file is truncated, or has another number of frames
  */
 export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buffer {
   const delaysMs = roundDelays(animation.delaysMs, 1, MAX_DURATION_MS);
@@ -100,7 +99,7 @@ export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buf
   );
 }
 
-/** Reads a WebP file. A still is one frame, of 0 ms, that replaces the canvas. */
+/** Reads a WebP file. A still becomes one frame of 0 ms that replaces the canvas. */
 function readEncoded(file: Uint8Array): EncodedWebp {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
@@ -143,7 +142,7 @@ function isImage({ fourCc }: Chunk): boolean {
   return fourCc === 'ALPH' || fourCc === 'VP8 ' || fourCc === 'VP8L';
 }
 
-/** Whether a chunk declares alpha; an opaque `ALPH` counts. */
+/** Whether a chunk declares alpha, even if its `ALPH` is opaque. */
 function hasAlpha({ fourCc, payload }: Chunk): boolean {
   // alpha_is_used is the bit after both edges (RFC 9649 §3.4).
   return fourCc === 'ALPH' || (fourCc === 'VP8L' && (payload.readUInt8(4) & 0x10) !== 0);
@@ -160,7 +159,7 @@ function countSourceFrames({ header }: Frame): number {
   return count;
 }
 
-/** Returns the frame with the first delay, and a frame without effect for each other one. */
+/** Returns the frame with the first delay, and a frame without effect for each other delay. */
 function splitFrame(frame: Frame, delaysMs: readonly number[]): Frame[] {
   const flags = frame.header.readUInt8(FLAGS_AT);
   return delaysMs.map((durationMs, index) => {
@@ -179,11 +178,10 @@ function splitFrame(frame: Frame, delaysMs: readonly number[]): Frame[] {
 }
 
 /**
- * Creates the VP8L bitstream of a transparent black image of any size (RFC 9649 §3).
- *
- * The signature 0x2f; 32 bits of header, low bits first: width − 1 (14 bits), height − 1 (14), alpha is used (1),
- * version 0 (3); then 24 bits: no transform, no colour cache, no meta prefix codes, and five simple prefix codes (1 0 0
- * 0) of the symbol 0, which take no bit per pixel.
+ * Creates the VP8L bitstream of a transparent black image of any size (RFC 9649 §3): the signature 0x2f; 32 bits of
+ * header, low bits first: width − 1 (14 bits), height − 1 (14), alpha is used (1), version 0 (3); then 24 bits: no
+ * transform, no colour cache, no meta prefix codes, and five simple prefix codes (1 0 0 0) of the symbol 0, which need
+ * no bits per pixel.
  */
 export function createTransparentVp8l(widthPx: number, heightPx: number): Buffer {
   const bitstream = Buffer.from([0x2f, 0, 0, 0, 0, 0x88, 0x88, 0x08]);

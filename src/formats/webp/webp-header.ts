@@ -14,20 +14,20 @@ import {
 const flag = { animation: 0x02, xmp: 0x04, exif: 0x08, icc: 0x20 } as const;
 const VP8X_BYTES = 10;
 const ANIM_BYTES = 6;
-/** Fields of ANMF before its chunks. */
+/** Bytes of ANMF before its chunks. */
 const FRAME_HEADER_BYTES = 16;
-/** 50 000 frames, the maximum setting, of three chunks each and their ANMF; bounds the walk. */
+/** Maximum chunks: 50 000 frames, the maximum setting, of three chunks and an ANMF each. */
 const MAX_CHUNKS = 200_000;
 
 /**
- * Reads the header of a WebP (RFC 9649). As in libwebp 1.6, the RIFF size is binding: chunks fill it exactly, and bytes
- * after it are not part of the image.
+ * Reads the header of a WebP (RFC 9649). As in libwebp 1.6, chunks must fill the RIFF size exactly, and bytes after it
+ * are not part of the image.
  */
 export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
   const reader = prefix ? file : new ByteReader(file.slice(0, riffEnd), 'WebP');
-  // A VP8X comes first: its flags, and the canvas less one pixel.
+  // A VP8X is the first chunk: flags, and the canvas less one pixel.
   const isExtended = reader.tag(FIRST_CHUNK) === 'VP8X';
   const canvas = isExtended
     ? { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) }
@@ -52,7 +52,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
     const length = end - start;
     reader.require(start, nextChunk(end) - start);
     if (canvas === undefined) {
-      // A file without VP8X is its first chunk; libwebp ignores the others.
+      // Without VP8X, libwebp ignores all chunks after the first.
       if (chunks > 1) isClean = false;
       else if (isBitstream(chunk)) still = requireSize(reader, chunk);
       else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
@@ -72,7 +72,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
         break;
       case 'ANMF':
         if ((flags & flag.animation) === 0) {
-          // libwebp ignores frames unless the header declares an animation.
+          // libwebp ignores frames unless VP8X declares an animation.
           isClean = false;
           break;
         }
@@ -89,7 +89,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
       case 'ALPH':
         break;
       case 'EXIF':
-        // libwebp ignores the chunk without its flag.
+        // libwebp ignores the chunk if its flag is unset.
         if ((flags & flag.exif) !== 0) {
           orientation ??= readExifOrientation(reader.slice(start, end));
         }
@@ -104,7 +104,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
     ...readSize(canvas, still, delaysMs.length),
     orientation: orientation ?? 1,
     frames: Math.max(delaysMs.length, 1),
-    // libwebp plays once without ANIM.
+    // Without ANIM, libwebp plays once.
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
     hasLoss,
     isPlain: (flags & (flag.icc | flag.animation)) === 0,
@@ -135,11 +135,11 @@ function readPrefix(
   };
 }
 
-/** Chunks up to EXIF, and bytes of EXIF, that are read by ranges. */
+/** Maximum chunks up to EXIF, and maximum bytes of EXIF, that are read by ranges. */
 const MAX_CHUNKS_TO_EXIF = 16;
 const MAX_EXIF_BYTES = 64 * 1024;
 
-/** Reads the orientation of a still by ranges, since its EXIF follows its pixels; 1 if the EXIF is missing or long. */
+/** Reads the orientation of a still by ranges, since EXIF follows the pixels; 1 if EXIF is missing or long. */
 export async function readWebpOrientation(source: ByteSource): Promise<Orientation> {
   const read = (start: number, end: number) => source.read(start, Math.min(end, source.sizeBytes));
   const head = await read(FIRST_CHUNK, FIRST_CHUNK + 9);
@@ -173,17 +173,17 @@ function isCleanFrame(
   for (const chunk of iterateRiffChunks(reader.bytes, start + FRAME_HEADER_BYTES, frame.end)) {
     countChunk(chunk);
     if (chunk.end > frame.end) {
-      throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} leaves its frame`);
+      throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} exceeds its frame`);
     }
     if (isBitstream(chunk)) image ??= requireSize(reader, chunk);
     else isClean &&= chunk.fourCc === 'ALPH';
   }
   if (image === undefined) throw corruptMedia(`WebP: frame at ${start} has no image`);
-  // libwebp uses the size in the bitstream, not the one in ANMF.
+  // libwebp uses the size in the bitstream instead of that in ANMF.
   const right = 2 * reader.u24le(start) + image.widthPx;
   const bottom = 2 * reader.u24le(start + 3) + image.heightPx;
   if (right > canvas.widthPx || bottom > canvas.heightPx) {
-    throw corruptMedia(`WebP: frame at ${start} leaves the canvas`);
+    throw corruptMedia(`WebP: frame at ${start} exceeds the canvas`);
   }
   return isClean;
 }

@@ -3,15 +3,15 @@ import type { HeifFile } from '../../formats/heif/heif-file.ts';
 import type { SampleCoding } from './colour-conversion.ts';
 import { mapToSrgb } from './video/map-to-srgb.ts';
 
-/** Original that libvips can read, and the conversion of its samples that libvips lacks. */
+/** Original that libvips can read, with the conversion of samples that libvips lacks. */
 export interface ReadableOriginal {
   readonly bytes: Uint8Array;
   readonly coding?: SampleCoding | undefined;
 }
 
 /**
- * Reads what libheif leaves in the samples: limited range, premultiplied colours, code points other than sRGB's. Names
- * an unspecified matrix, without which libheif ignores the range of `colr`.
+ * Reads the properties that libheif leaves to us: limited range, premultiplied colours, code points other than sRGB.
+ * Sets an unspecified matrix, for which libheif would ignore the range of `colr`.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if an image has no sequence header
  */

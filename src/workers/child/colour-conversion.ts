@@ -14,20 +14,20 @@ const DEEP_SAMPLES = 2 ** DEEP_BITS;
 const MAX_DEEP = DEEP_SAMPLES - 1;
 const MAX_SHALLOW = 255;
 
-/** Differences to sRGB's own profile that change no sample of 8 bits: in the matrix, and of a sample. */
+/** Maximum differences to sRGB's profile that change no 8-bit sample: in the matrix, and of a sample. */
 const SAME_LIGHT = 0.001;
 const SAME_SAMPLE = 0.5;
 
 type Samples = Uint8Array | Uint16Array;
 
-/** Warnings of libvips when it replaces an unusable profile. */
+/** libvips' warnings when it replaces an unusable profile. */
 const UNUSABLE_PROFILE =
   /^(corrupt profile|unsupported profile|profile incompatible with image|profile does not support \w+ input intent)$/;
 
 /**
- * Decodes an image and converts it to sRGB where sharp cannot, or not exactly: sharp ignores the profile of a grey
- * AVIF, converts deep images with a profile to Display P3, and its gamma ignores sRGB's curve; lcms2 is wrong by up to
- * 20 levels where a deep colour leaves sRGB. Only profiles that are tables are left to lcms2.
+ * Decodes an image and converts it to sRGB where sharp cannot do so exactly: sharp ignores the profile of a grey AVIF,
+ * converts deep images with a profile to Display P3, and its gamma ignores sRGB's curve; lcms2 is wrong by up to 20
+ * levels where a deep colour exceeds sRGB. lcms2 converts only profiles of look-up tables.
  *
  * @param image opened with `ignoreIcc`
  * @param gamma exponent of the samples' transfer function, which replaces a profile
@@ -54,11 +54,11 @@ export async function convertPixels(
   const profileKind = isTaggedGrey ? 'grey' : kind;
   const profile = readMatrixProfile(icc, profileKind);
   if (profile === undefined) return await convertByTable(image, kind);
-  // libvips shifts samples of 10 and 12 bits to the left.
+  // libvips shifts 10-bit and 12-bit samples to the left.
   const white = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
   const pixels = await toSamples();
   if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
-  // `convertColours` is for deep samples: the only picture of 8 bits here is a grey AVIF.
+  // `convertColours` is for deep samples: only grey AVIFs have 8 bits here.
   if (profile.kind === 'rgb') convertColours(pixels, profile, white);
   else
     mapColours(
@@ -74,7 +74,7 @@ interface DecodedSamples extends Pixels<Samples> {
   readonly bits: number;
 }
 
-/** Decodes an image that was opened with `ignoreIcc` to samples as stored. */
+/** Decodes an image, opened with `ignoreIcc`, to samples as stored. */
 export async function decodeSamples(
   image: Sharp,
   { depth, bitsPerSample = DEEP_BITS }: Metadata,
@@ -83,7 +83,7 @@ export async function decodeSamples(
   return { ...(await toPixels(image.toColourspace('srgb'))), bits: 8 };
 }
 
-/** Conversion that decoders leave to us. */
+/** Conversion that decoders do not do. */
 export interface SampleCoding {
   readonly isLimitedGrey?: boolean;
   readonly isLimitedAlpha?: boolean;
@@ -93,7 +93,7 @@ export interface SampleCoding {
   readonly profile?: Uint8Array | undefined;
 }
 
-/** Converts samples to sRGB of 8 bits and straight alpha; overwrites those of 8 bits. */
+/** Converts samples to 8-bit sRGB with straight alpha; overwrites 8-bit samples in place. */
 export function toSrgbPixels(
   { data, widthPx, heightPx, channels, bits }: DecodedSamples,
   { isLimitedGrey, isLimitedAlpha, isPremultiplied, mapColours }: SampleCoding,
@@ -130,9 +130,7 @@ export function toSrgbPixels(
   return { data: bytes, widthPx, heightPx, channels };
 }
 
-/**
- * Whether an image of 8 bits has sRGB's profile: lcms2 prepares the conversion for as long as a small picture takes.
- */
+/** Whether an 8-bit image has sRGB's profile, to save lcms2's preparation, which takes as long as a small picture. */
 export function isSrgb({ space, icc }: Metadata): boolean {
   const profile = space === 'srgb' && icc ? readMatrixProfile(icc, 'rgb') : undefined;
   if (profile?.kind !== 'rgb') return false;
@@ -148,7 +146,10 @@ export function isSrgb({ space, icc }: Metadata): boolean {
   );
 }
 
-/** Whether a profile is missing or fits the samples: libvips would apply one of XYZ or Lab to red, green and blue. */
+/**
+ * Whether a profile is missing or matches the samples: libvips would apply an XYZ or Lab profile to red, green and
+ * blue.
+ */
 export function isFitting({ space, icc }: Metadata): boolean {
   const isRgb = space === 'srgb' || space === 'rgb16';
   return !isRgb || icc === undefined || isRgbProfile(icc);
@@ -189,7 +190,7 @@ async function toDeepPixels(
   };
 }
 
-/** @param opaque the sample of full opacity, which becomes `max` */
+/** @param opaque sample of full opacity, which becomes `max` */
 function stretchAlpha({ data, channels }: Pixels<Samples>, max: number, opaque: number): void {
   const alpha = colourChannels(channels);
   if (alpha === channels || opaque === max) return;
@@ -223,7 +224,7 @@ function convertColours(
   });
   const samples = tabulateSamples(toSrgb, MAX_DEEP);
   const sampleOf = (light: number): number => samples[toIndex(light * MAX_DEEP, MAX_DEEP)];
-  // Destructured here: inside the loop, this takes twice as long.
+  // Destructured outside the loop, which would take twice as long.
   const [[redOfRed, redOfGreen, redOfBlue], toGreen, toBlue] = toSrgbLight;
   const [greenOfRed, greenOfGreen, greenOfBlue] = toGreen;
   const [blueOfRed, blueOfGreen, blueOfBlue] = toBlue;
@@ -237,7 +238,7 @@ function convertColours(
   }
 }
 
-/** @param white the sample at which `compute` is called with 1 */
+/** @param white sample for which `compute` receives 1 */
 function tabulateSamples(
   compute: (fraction: number) => number,
   max: number,

@@ -8,7 +8,7 @@ import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 import { encodeWebpAnimation, encodeWebpStill } from './webp/encode-webp.ts';
 
-/** Encoder that needs the pixels first, or an animation's exact timing. */
+/** Encoder that needs decoded pixels, or the exact timing of an animation. */
 interface Encoder {
   readonly encodeStill: (image: Sharp, job: RenderJob) => Promise<Uint8Array>;
   readonly encodeAnimation: (
@@ -34,7 +34,7 @@ function encodeAsGif(
   return encodeGif(strip, size, outputFormats.gif.qualities[quality], animation);
 }
 
-/** Encodes frames, one below the other, with the delays and loops of the animation. */
+/** Encodes a strip of frames, one below the other, with the delays and loops of the animation. */
 export async function encodeAnimation(
   strip: Pixels,
   job: RenderJob,
@@ -52,7 +52,7 @@ export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJ
   throw tooLargeMedia(`${encoded.byteLength} bytes encoded, at most ${maxResultBytes}`);
 }
 
-/** Encodes an image, on white if the format has no alpha; sharp decodes in the same pipeline. */
+/** Encodes an image, on white if the format lacks alpha; sharp decodes in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   if (job.isPlaceholder === true) return encodePlaceholder(image);
   const { format, quality } = job;

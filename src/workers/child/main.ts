@@ -18,22 +18,22 @@ import { hasMemoryLeft } from './memory-left.ts';
 import { failureOf, render } from './render.ts';
 import { Requests } from './requests.ts';
 
-/** More than Linux buffers in a socket by default. */
+/** Receive buffer, larger than Linux' default buffer of a socket. */
 const RECEIVED_BYTES = 256 * 1024;
 
-/** Time until a worker without a channel aborts itself, in milliseconds: an abort writes to standard error. */
+/** Time until a worker without a channel aborts, in milliseconds. (An abort writes to standard error.) */
 const LAST_RESORT_MS = 2_000;
 
 /**
- * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory costs one job. It
- * reads only its channel, and holds no credentials.
+ * A render worker: if a decoder hangs, crashes or exhausts memory in this process, only its job fails. It reads only
+ * its channel, and has no credentials.
  */
 setUpSharp();
 lowerPriority(Number(process.argv[2]));
-// Its type lacks `onread`, which `connect` passes to it.
+// The type lacks `onread`, which `connect` passes on.
 const socketOptions: SocketConstructorOpts & ConnectOpts = {
   fd: CHANNEL_DESCRIPTOR,
-  // One buffer for all that arrives: a buffer for each 64 KiB took 3 to 6 % of an avatar's CPU (bench/RESULTS.md).
+  // One buffer for all data: a buffer per 64 KiB took 3 to 6 % of an avatar's CPU (bench/RESULTS.md).
   onread: {
     buffer: Buffer.allocUnsafeSlow(RECEIVED_BYTES),
     callback: (sizeBytes, buffer) => {
@@ -45,25 +45,25 @@ const socketOptions: SocketConstructorOpts & ConnectOpts = {
 const channel = new Socket(socketOptions);
 const inbox = new Inbox<Packet>();
 let isIdle = true;
-// The main process is trusted: it sends one command at a time, and replies.
+// No limits: the main process is trusted. It sends one command at a time, and replies.
 const packets = new PacketReader({
   maxHeaderBytes: Infinity,
   maxBodyBytes: () => Infinity,
-  // An original that kills this process on arrival must not be retried on others.
+  // Sent first: an original that kills this process on arrival must not be retried elsewhere.
   onPacket: () => {
     if (isIdle) send({ kind: 'begun' });
     isIdle = false;
   },
 });
 channel.resume();
-// Without the main process, nothing bounds a render any more. `exit` would wait until libvips' threads end.
+// Without the main process, nothing limits a render. `exit` would wait for libvips' threads.
 channel.on('error', () => undefined);
 channel.on('close', () => {
   process.kill(process.pid, 'SIGKILL');
-  // The first process of a PID namespace ignores its own signals (pid_namespaces(7)); it mostly ends with its parent.
+  // The first process of a PID namespace ignores its own signals (pid_namespaces(7)), but usually ends with its parent.
   setTimeout(() => process.abort(), LAST_RESORT_MS);
 });
-// A terminal signals the whole process group, but the main process decides when a worker ends.
+// A terminal signals the process group, but the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 process.on('SIGHUP', () => undefined);
@@ -117,7 +117,7 @@ function describeFailure(error: unknown): WorkerResponse {
   return { kind: 'failed', code: hasMemoryLeft() ? code : 'OVERLOADED', detail, rssBytes };
 }
 
-/** Returns the resident memory in bytes, or its maximum so far if no descriptor is left to read it. */
+/** Returns the resident memory in bytes, or its maximum so far if no descriptor is free to read it. */
 function readRssBytes(): number {
   try {
     return process.memoryUsage.rss();
@@ -131,8 +131,8 @@ function send(message: WorkerMessage): void {
 }
 
 /**
- * Configures sharp: one thread, since the workers are the parallelism; no cache, since no original is rendered twice in
- * a row, and so that nothing leaks into another result; only loaders of the formats of contract §3.
+ * Configures sharp: one thread, since the workers run in parallel; no cache, since no original is rendered twice in a
+ * row and nothing may leak into another result; only the loaders of contract §3.
  */
 function setUpSharp(): void {
   sharp.concurrency(1);
@@ -141,7 +141,7 @@ function setUpSharp(): void {
   sharp.unblock({ operation: Object.values(sourceFormats).flatMap(({ loader }) => loader ?? []) });
 }
 
-/** Lowers the priority of all threads of this process; later threads inherit it. */
+/** Lowers the priority of all threads of this process; later ones inherit it. */
 function lowerPriority(niceness: number): void {
   try {
     const threads = platform() === 'linux' ? readdirSync('/proc/self/task').map(Number) : [0];
@@ -149,6 +149,6 @@ function lowerPriority(niceness: number): void {
       if (getPriority(thread) < niceness) setPriority(thread, niceness);
     }
   } catch {
-    // A thread has just ended, or the system refuses; the confinement reports the actual priority.
+    // A thread has just ended, or the system refuses; the confinement report has the actual priority.
   }
 }

@@ -1,14 +1,17 @@
 import { readFileSync } from 'node:fs';
 
-/** Memory that fragments, and what V8 has not collected yet, may take, in bytes. */
+/** Memory for fragmentation and garbage that V8 has not collected yet, in bytes. */
 const SLACK_BYTES = 32 * 1024 ** 2;
 
-/** Maximum size of one trial, in bytes: larger ones may be refused for their size (proc(5), `overcommit_memory`). */
+/**
+ * Maximum bytes of one trial allocation: the kernel may refuse larger ones because of their size (proc(5),
+ * `overcommit_memory`).
+ */
 const TRIAL_BYTES = 64 * 1024 ** 2;
 
 /**
- * Whether the machine still grants the memory that RLIMIT_DATA allows. If not, a failed allocation is the machine's
- * fault, not the original's. The trials touch no memory.
+ * Whether the machine still grants the memory that RLIMIT_DATA allows. If not, the machine and not the original is at
+ * fault for a failed allocation. The trial allocations touch no memory.
  */
 export function hasMemoryLeft(): boolean {
   const trials: Uint8Array[] = [];
@@ -23,7 +26,7 @@ export function hasMemoryLeft(): boolean {
   }
 }
 
-/** Reads the bytes left below the bound of private memory; 0 if it is unlimited, and outside of Linux. */
+/** Reads the remaining bytes below the limit of private memory; 0 if unlimited, or not on Linux. */
 function readLeftBytes(): number {
   try {
     const [, bound = '0'] =

@@ -22,19 +22,19 @@ export interface FrameRange {
   readonly count: number;
 }
 
-/** `warning` stops at every fault; `error` ignores faults of which libjpeg merely warns. */
+/** `warning` fails at any damage; `error` ignores damage that only makes libjpeg warn. */
 export type Strictness = 'warning' | 'error';
 
 /**
- * Minimum factor at which the decoder of WebP reduces, and the reduction left to the filter. A lossless rendering is
- * reduced later: the full picture of 24 megapixels does not fit a worker of 512 MiB.
+ * Minimum factor from which the WebP decoder reduces, and the reduction left to the filter. A lossless rendering is
+ * reduced later: 24 megapixels at full size do not fit into a worker of 512 MiB.
  */
 const REDUCTION = { minFactor: 3, leftToFilter: 2 };
 const LOSSLESS_REDUCTION = { minFactor: 6, leftToFilter: 3 };
 
 /**
- * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
- * field"). After its other warnings, a part of the image is lost.
+ * libjpeg's warnings that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
+ * field"). After others, a part of the image is missing.
  */
 const HARMLESS_WARNINGS = [
   /extraneous bytes before marker/,
@@ -45,11 +45,11 @@ const HARMLESS_WARNINGS = [
 ];
 
 /**
- * Opens an original for sharp, without decoding.
+ * Opens an original with sharp, without decoding.
  *
- * @param frames of an animation; omit for the still: the first frame, or the primary image of an AVIF, which need not
- *   be page 0
- * @param ignoreIcc whether samples stay as stored, despite a profile
+ * @param frames of an animation; omit for the still: the first frame, or the primary image of an AVIF, which is not
+ *   always page 0
+ * @param ignoreIcc whether to keep samples as stored, despite a profile
  */
 export function openOriginal(
   original: Uint8Array,
@@ -82,8 +82,8 @@ interface Still {
 }
 
 /**
- * Opens the still of an original, auto-oriented, as an image that sharp converts to sRGB; where sharp cannot, the image
- * is already converted (`convertPixels`).
+ * Opens the still of an original, auto-oriented. sharp converts the returned image to sRGB, or it is converted already
+ * (`convertPixels`).
  *
  * @param still `size` from the header, before orientation; `coding` of samples to convert
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoder reports another size, unless the job `isPlain`
@@ -101,11 +101,11 @@ export async function openStill(
   };
   let image = open(false);
   let isSingleWebp = job.source === 'webp';
-  // Metadata takes a pipeline of its own, a tenth of an emoji.
+  // Reading metadata takes a separate pipeline, a tenth of an emoji's render.
   if (job.isPlain !== true) {
     const metadata = await image.metadata();
     checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
-    // libheif returns three channels for a grey AVIF, whose profile is for one.
+    // libheif returns three channels for a grey AVIF, but the profile is for one.
     const isTaggedGrey = job.source === 'avif' && isGreyProfile(metadata.icc);
     const mapColours = job.codePoints && mapToSrgb(job.codePoints);
     const coding = still.coding ?? (mapColours && { mapColours });
@@ -136,8 +136,8 @@ export async function openStill(
 }
 
 /**
- * Returns the size to which a WebP's decoder reduces, which costs less than filtering all pixels. The decoder averages
- * plainly; with the last factor left to the filter, the result is as good as an exact reduction (bench/RESULTS.md).
+ * Returns the size to which a WebP's decoder reduces, since filtering all pixels costs more. The decoder averages
+ * pixels; with the last factor left to the filter, the result is as good as an exact reduction (bench/RESULTS.md).
  */
 function reducedSize(job: RenderJob): Size | undefined {
   const { originalSize, resize, size } = job;
@@ -156,11 +156,11 @@ function decodeReduced(image: Sharp, { widthPx, heightPx }: Size): Promise<Pixel
 }
 
 /**
- * Runs a transform with the strictest decoder; after a harmless warning, without junk between the segments; then with a
- * lenient decoder, since libjpeg reports only the first warning. That one accepts other damage too.
+ * Runs a transform with the strictest decoder; after a harmless warning, without junk between segments; finally with a
+ * lenient decoder, because libjpeg reports only the first warning. The lenient decoder also accepts other damage.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; the transform's error if
- *   the original can be decoded without it, which is a bug of ours
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; otherwise the transform's
+ *   error, which is a bug of ours
  */
 export async function decodeStrictly<Result>(
   original: Uint8Array,
@@ -187,7 +187,7 @@ function isHarmless(error: unknown): boolean {
   return HARMLESS_WARNINGS.some((pattern) => pattern.test(message));
 }
 
-/** Decodes without encoding, since libvips reports "unable to write" for a failure of either. */
+/** Decodes without encoding to find the cause: libvips reports "unable to write" for either. */
 async function toOriginalError(
   error: unknown,
   original: Uint8Array,
@@ -198,7 +198,7 @@ async function toOriginalError(
   if (error instanceof MediaError) return error;
   try {
     await openOriginal(original, job, frames, strictness).stats();
-    // Only this finds damaged rows of an interlaced PNG; last, because it needs the memory of all pixels.
+    // Only this detects damaged rows of an interlaced PNG. Last, because it needs the memory of all pixels.
     await openOriginal(original, job, frames, strictness).raw().toBuffer();
   } catch (cause) {
     const isTooLarge = cause instanceof Error && /exceeds pixel limit/.test(cause.message);

@@ -1,6 +1,6 @@
 import type { Pixels } from './pixels.ts';
 
-/** Picture as video codecs and HEIC code it: luma, and two chroma planes that may be smaller. */
+/** Picture as video codecs and HEIC code it: luma, and two chroma planes, which may be smaller. */
 export interface CodedPicture {
   /** Luma, then Cb and Cr unless monochrome. */
   readonly planes: readonly Plane[];
@@ -16,7 +16,7 @@ export interface Plane {
   readonly samples: Uint8Array | Uint16Array;
 }
 
-/** Fractions of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); by default those of BT.601. */
+/** Fractions of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); BT.601 by default. */
 const LUMA_COEFFICIENTS: Readonly<Record<number, readonly [red: number, blue: number]>> = {
   1: [0.2126, 0.0722],
   4: [0.3, 0.11],
@@ -25,11 +25,11 @@ const LUMA_COEFFICIENTS: Readonly<Record<number, readonly [red: number, blue: nu
 };
 const BT_601 = [0.299, 0.114] as const;
 
-/** Matrix coefficients of planes of green, blue and red, and of luma with differences of green and orange. */
+/** Matrix coefficients of green, blue and red planes, and of luma with differences of green and orange. */
 const IDENTITY = 0;
 const Y_CG_CO = 8;
 
-/** Scale of luma to 0 to 255, and of chroma to about -128 to 127. */
+/** Scales luma to 0 to 255, and chroma to about -128 to 127. */
 interface Scale {
   readonly lumaOffset: number;
   readonly lumaFactor: number;
@@ -37,18 +37,18 @@ interface Scale {
   readonly chromaFactor: number;
 }
 
-/** A picture whose luma is alpha. */
+/** Picture whose luma is alpha. */
 export interface AlphaPicture extends CodedPicture {
-  /** Whether colours are multiplied by this alpha (ISO/IEC 23008-12 §6.9.1, `prem`). */
+  /** Whether colours are premultiplied by this alpha (ISO/IEC 23008-12 §6.9.1, `prem`). */
   readonly isPremultiplied?: boolean;
 }
 
-/** Maps the colours of a row in place: red, green and blue from 0 to 255, with fractions. */
+/** Maps the red, green and blue of a row in place: 0 to 255, with fractions. */
 export type MapColours = (row: Float32Array) => void;
 
 /**
  * Converts a coded picture to red, green and blue (ITU-T H.273 §8.3), and the luma of another one to alpha. Chroma at
- * half the size is interpolated as in libyuv and libjpeg: each sample lies in the middle of its pixels.
+ * half the size is interpolated as in libyuv and libjpeg: each sample is centred on its pixels.
  *
  * @param mapColours to sRGB, before rounding to 8 bits; omit for sRGB, and for pictures with a profile
  */
@@ -169,7 +169,7 @@ function fromIdentity({ lumaOffset, lumaFactor }: Scale): Convert {
   };
 }
 
-/** Scales chroma to the size of luma: three parts of the nearest sample, one of its neighbour. @param blended buffer */
+/** Stretches chroma to the size of luma: three parts nearest sample, one part neighbour. @param blended buffer */
 function stretchRow(
   plane: Plane,
   luma: Plane,
@@ -221,7 +221,7 @@ function readOpacities(alpha: CodedPicture, row: number, opacities: Float32Array
   }
 }
 
-/** Divides the colours of a row by their opacities, 0 to 255. Invisible colours stay. */
+/** Divides the colours of a row by their opacities, 0 to 255. Invisible colours stay unchanged. */
 export function unmultiply(row: Float32Array, opacities: Float32Array): void {
   for (let at = 0, pixel = 0; at < row.length; at += 3, pixel += 1) {
     const opacity = opacities[pixel];

@@ -28,7 +28,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
   }
 }
 
-/** Memory of libwebp and libvips for a pixel of a WebP, in bytes; 14 were measured at 24 megapixels. */
+/** Memory of libwebp and libvips per pixel of a WebP, in bytes; 14 were measured at 24 megapixels. */
 const WEBP_BYTES_PER_PIXEL = 16;
 
 function isOfWebp(error: unknown): boolean {
@@ -36,7 +36,7 @@ function isOfWebp(error: unknown): boolean {
 }
 
 /**
- * Whether a WebP of the original's size fits into memory: libwebp reports a missing allocation as any other failure.
+ * Whether a WebP of the original's size fits into memory: libwebp reports failed allocations like any other failure.
  */
 function hasRoomForWebp({ originalSize: { widthPx, heightPx } }: RenderJob): boolean {
   try {
@@ -51,7 +51,7 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Reada
   if (job.source === 'heic') return { bytes: await decodeHeic(original, job) };
   const container = containerOf(original);
   const readable = container?.prepare(original, job.orientation) ?? original;
-  // libvips does not decode the rows below a crop.
+  // libvips does not decode rows below a crop.
   if (job.resize === 'crop') container?.checkUndecoded?.(original);
   const heif = job.source === 'avif' ? openHeif(readable) : undefined;
   if (heif === undefined) return { bytes: readable };
@@ -60,16 +60,16 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Reada
 }
 
 /**
- * Decodes the tiles of an AVIF grid, and of its alpha's, one by one before all together: libheif inside of libvips
- * leaves a tile that it cannot decode green or transparent. Few AVIFs are grids; these take the decoding time again.
+ * Decodes the tiles of an AVIF grid and its alpha one by one, before all together: libvips' libheif renders damaged
+ * tiles green or transparent. This doubles the decoding time, but few AVIFs are grids.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a tile cannot be decoded
  */
 async function checkTiles(avif: Uint8Array, heif: HeifFile, job: RenderJob): Promise<void> {
   for (const tile of findTiles(heif, heif.primary)) {
-    const alone = openOriginal(withPrimaryItem(avif, heif, tile), job, undefined, 'warning');
+    const image = openOriginal(withPrimaryItem(avif, heif, tile), job, undefined, 'warning');
     try {
-      await alone.extract({ left: 0, top: 0, width: 1, height: 1 }).raw().toBuffer();
+      await image.extract({ left: 0, top: 0, width: 1, height: 1 }).raw().toBuffer();
     } catch (cause) {
       throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
     }
@@ -103,22 +103,22 @@ async function renderStill(
 }
 
 /**
- * Messages of a failed allocation: of libvips, libpng and V8 of WebAssembly; libjpeg and zlib; libheif; sharp; V8; C++.
- * The word "memory" would match traps ("memory access out of bounds").
+ * Messages of failed allocations in libvips, libpng and V8's WebAssembly; libjpeg and zlib; libheif; sharp; V8; C++.
+ * The word "memory" alone would match traps ("memory access out of bounds").
  */
 const OUT_OF_MEMORY =
   /(out of|insufficient) memory|memory allocation error|could not allocate (enough )?memory|array buffer allocation failed|\bbad_alloc\b/i;
 
-/** Message of libwebp for any failure; in little memory, mostly a failed allocation. */
+/** libwebp's message for any failure; if memory is low, usually a failed allocation. */
 const WEBP_FAILURE = /\bwebp(save|2vips)\w*: /;
 
-/** Messages of GLib, and codes of Node, when the machine has no thread or descriptor left. */
+/** GLib's messages and Node's codes if the machine has no thread or descriptor left. */
 const NO_THREAD = /Error creating thread/;
 const UNAVAILABLE: readonly unknown[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'];
 
 /**
- * Returns the code and the cause that a worker reports for an error. A failed allocation is the original's fault, since
- * all that allocates is bounded here.
+ * Returns the code and cause that a worker reports for an error. A failed allocation is the original's fault, since all
+ * allocations are limited here.
  */
 export function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
   const cause = error instanceof MediaError ? (error.cause ?? error) : error;

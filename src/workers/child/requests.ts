@@ -10,7 +10,7 @@ import type { Inbox } from '../inbox.ts';
 import type { Packet } from '../packets.ts';
 import type { Reply, WorkerRequest } from '../protocol.ts';
 
-/** Requests of one job to the main process, one after another: for ranges of the original, and for frames. */
+/** Requests of one job to the main process, one at a time: ranges of the original, and frames. */
 export class Requests implements ByteSource, FrameDecoder {
   readonly sizeBytes: number;
   readonly #inbox: Inbox<Packet>;
@@ -39,7 +39,7 @@ export class Requests implements ByteSource, FrameDecoder {
     return this.#request({ kind: 'decode', request }, maxFrameBytes(request.size));
   }
 
-  /** Waits for the last reply, and sends no other request: a response may only follow a reply. */
+  /** Waits for the last reply, and rejects further requests: the response must follow the reply. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#last;
@@ -47,7 +47,7 @@ export class Requests implements ByteSource, FrameDecoder {
 
   #request(request: WorkerRequest, maxBytes: number): Promise<Uint8Array> {
     const reply = this.#last.then(() => {
-      if (this.#isClosed) throw corruptMedia('a request after the end of its job');
+      if (this.#isClosed) throw corruptMedia('a request after the end of the job');
       const bytes = Buffer.allocUnsafeSlow(maxBytes);
       this.#send(request);
       return this.#receive(bytes);

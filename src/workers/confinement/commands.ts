@@ -16,12 +16,12 @@ const CAP_SETGID = 6;
 const CAP_SETUID = 7;
 const CAP_SYS_ADMIN = 21;
 
-/** Whether the service can start processes as another user: a container may deny this to root. */
+/** Whether the service can start processes as another user; a container may deny this to root. */
 export const canChangeUser = isRootWith(CAP_SETGID, CAP_SETUID);
 
 /**
- * Whether root creates namespaces, and the user changes within. Otherwise the user changes first, and namespaces belong
- * to a user namespace, as in most containers.
+ * Whether root creates namespaces, and the user changes inside. Otherwise the user changes first, and the namespaces
+ * belong to a user namespace, as in most containers.
  */
 export const isAdministrator = isRootWith(CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN);
 
@@ -47,14 +47,14 @@ export function becomeUser(userId: number | undefined, ...options: readonly stri
 
 /**
  * Namespaces of a program that bubblewrap starts. The program is the first process of its PID namespace (`--as-pid-1`):
- * bubblewrap's own (`monitor_child`) would remain defunct where the service is PID 1 of a container.
+ * bubblewrap's own (`monitor_child`) would remain defunct if the service is PID 1 of a container.
  */
 export const BUBBLEWRAP_NAMESPACES = [
   ...['--unshare-pid', '--as-pid-1', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
   ...['--die-with-parent', '--cap-drop', 'ALL'],
 ];
 
-/** Without `--new-session`: niceness has no effect across sessions. No terminal is passed on. */
+/** No `--new-session`: niceness has no effect across sessions, and no terminal is passed on. */
 const BUBBLEWRAP_OPTIONS = [
   ...BUBBLEWRAP_NAMESPACES,
   // For `setpriv`, which drops them.
@@ -64,11 +64,11 @@ const BUBBLEWRAP_OPTIONS = [
   ]),
 ];
 
-/** Read-only, so that a worker can neither avoid the OOM killer nor leave its scheduling group. */
+/** Read-only, so that a worker can neither evade the OOM killer nor leave its scheduling group. */
 const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
 
 /**
- * Composes the command that starts a program by bubblewrap, with a root of its own files and without network. The list
+ * Composes the command that starts a program in bubblewrap, with a root of its own files and without network. The list
  * of files is passed through a descriptor, so that `ps` stays readable.
  *
  * @param userId user of the program, by default ours
@@ -86,7 +86,7 @@ export function composeBubblewrap(userId: number | undefined, files: ProgramFile
   };
 }
 
-/** Returns options that make files and directories visible, read-only. */
+/** Returns options that mount files and directories read-only. */
 export function bindFiles({ paths, links }: ProgramFiles): string[] {
   return [
     ...listParents([...paths, ...links.keys()]).flatMap((directory) => [
@@ -112,7 +112,9 @@ export function runBubblewrap(
   };
 }
 
-/** Lists the parent directories of paths, from the top down; bubblewrap would create them for their owner only. */
+/**
+ * Lists the parent directories of paths, from the top down; bubblewrap would make them accessible to their owner only.
+ */
 function listParents(paths: readonly string[]): string[] {
   const parents = new Set<string>();
   for (const path of paths) {

@@ -1,9 +1,9 @@
 import type { SystemCalls } from './system-calls.ts';
 
 /**
- * System calls that a video decoder may make, next to new threads: those that ffmpeg 5 and 7 of Debian and bubblewrap
- * made for one picture of each codec, and their siblings in other versions of glibc. None creates a process, a socket
- * or a file system, or reaches another process; `openat` finds a read-only root.
+ * System calls that a video decoder may make, in addition to new threads: those of Debian's ffmpeg 5 and 7 and of
+ * bubblewrap for one picture of each codec, and their siblings in other versions of glibc. None creates a process, a
+ * socket or a file system, or reaches another process; `openat` finds a read-only root.
  */
 export const allowedForDecoders: SystemCalls = {
   files: {

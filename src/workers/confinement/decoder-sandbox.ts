@@ -11,7 +11,7 @@ import { listSystemProgram } from './program-files.ts';
 import { findOnPath, LIMITS, type Sandbox, SHELL, type SpawnCommand } from './sandbox.ts';
 import { assembleDecoderFilter, isFiltered } from './seccomp-filter.ts';
 
-/** Sandboxes of video decoders (contract §12), whose channel is standard input and output. */
+/** Sandboxes of video decoders (contract §12). Their channel is standard input and output. */
 
 export interface DecoderProgram {
   /** Path without symbolic links. */
@@ -20,10 +20,10 @@ export interface DecoderProgram {
   readonly maxCpuSeconds: number;
 }
 
-/** Niceness of the heavy render that waits for it. */
+/** Same as that of the heavy render that waits for the decoder. */
 const NICENESS = 15;
 
-/** Sets limits, and makes the channel standard input and output. */
+/** Sets limits, and connects the channel to standard input and output. */
 const START_SCRIPT = `
 { ${LIMITS}
   ulimit -t "$2"

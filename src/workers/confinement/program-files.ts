@@ -13,30 +13,30 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 export interface WorkerProgram {
-  /** Path of the worker's entry: one file, but for `PACKAGES`. */
+  /** Path of the worker's bundle, which lacks only `PACKAGES`. */
   readonly workerFile: string;
   readonly environment: Readonly<Record<string, string>>;
 }
 
 export interface ProgramFiles {
-  /** Files and directories, none of them inside of another one. */
+  /** Files and directories, none inside another. */
   readonly paths: readonly string[];
-  /** Targets of symbolic links (as pnpm lays out packages). */
+  /** Targets of symbolic links, as in pnpm's layout of packages. */
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** Packages with compiled code, which the worker's bundle lacks. */
+/** Packages with compiled code, which the bundle cannot contain. */
 const PACKAGES = ['sharp', 'libheif-js'];
 
 /** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)` (ldd(1)). */
 const LIBRARY = /(?:^|\s)(\/.+) \(0x[\da-f]+\)$/gm;
 
-/** Cache by which the loader finds libraries outside of the usual directories. */
+/** Cache with which the loader finds libraries in unusual directories. */
 const LOADER_CACHE = '/etc/ld.so.cache';
 
 /**
- * Lists the files that programs and the worker need: bundle, source map and `package.json`, packages with their
- * dependencies, and shared libraries, preloaded ones included. The worker sees no other file of the application or the
+ * Lists the files that the worker and its launchers need: bundle, source map, `package.json`, packages with
+ * dependencies, and shared libraries, also preloaded ones. The worker sees no other file of the application or the
  * system.
  *
  * @throws Error if a file or `ldd` is missing
@@ -66,8 +66,8 @@ async function listLibraries(
 }
 
 /**
- * Lists a program of the system and the directories of its libraries: each of some 200 libraries by itself would double
- * the time of its start. A library that is a symbolic link has several directories.
+ * Lists a system program and the directories of its libraries: mounting each of some 200 libraries would double the
+ * time of its start. A symbolic link has several directories.
  *
  * @throws Error if it is missing
  */
@@ -75,7 +75,7 @@ export async function listSystemProgram(
   program: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<ProgramFiles> {
-  // `ldd` refuses a statically linked program.
+  // `ldd` fails for a statically linked program.
   const libraries = await listLibraries(program, environment).catch((): string[] => []);
   const directories = libraries.flatMap(listLinks).map(dirname);
   const optional = [LOADER_CACHE].filter((path) => existsSync(path));
@@ -101,7 +101,7 @@ function addPackage(
   links: Map<string, string>,
 ): void {
   const path = findUpward(dirname(from), join('node_modules', name));
-  if (path === undefined) return; // for another system
+  if (path === undefined) return; // a dependency of another platform
   const directory = realpathSync(path);
   if (directory !== path) links.set(path, directory);
   if (found.has(directory)) return;
@@ -116,7 +116,7 @@ function addPackage(
   }
 }
 
-/** Returns a path below the nearest parent directory that contains it. */
+/** Returns a path in the nearest parent directory that contains it. */
 function findUpward(directory: string, path: string): string | undefined {
   const candidate = join(directory, path);
   if (existsSync(candidate)) return candidate;
@@ -124,7 +124,7 @@ function findUpward(directory: string, path: string): string | undefined {
   return above === directory ? undefined : findUpward(above, path);
 }
 
-/** Lists the compiled addons of a package, without the libraries that they load. */
+/** Lists the compiled addons of a package, without their libraries. */
 function listAddons(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.node'))

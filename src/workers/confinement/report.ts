@@ -8,38 +8,36 @@ export interface Confinement {
   readonly sandbox: Sandbox['name'];
   /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
-  /** Whether the process has its own processes, files, IPC and network. */
+  /** Whether the process has its own PID, mount, IPC and network namespaces. */
   readonly isIsolated: boolean;
   /**
    * `own`: a user without other processes; `namespace`: a user namespace, which hides memory and environment of others;
-   * `shared`: our user, with all its files.
+   * `shared`: the service's user, with all its files.
    */
   readonly user: 'own' | 'namespace' | 'shared';
-  /** Whether calls that a decoder does not need are refused (seccomp(2)). */
+  /** Whether a seccomp(2) filter denies calls that a decoder does not need. */
   readonly isFiltered: boolean;
-  /** Whether the process has any privilege of root (capabilities(7)). */
+  /** Whether the process has any capability of root (capabilities(7)). */
   readonly hasPrivileges: boolean;
-  /** Whether programs that it starts cannot gain privileges (prctl PR_SET_NO_NEW_PRIVS). */
+  /** Whether its children cannot gain privileges (prctl PR_SET_NO_NEW_PRIVS). */
   readonly noNewPrivileges: boolean;
 }
 
-/** Restrictions of workers, as found on a running one; `undefined`: unlimited. */
+/** Restrictions measured on a running worker; `undefined` means unlimited. */
 export interface WorkerConfinement extends Confinement {
-  /**
-   * Private writable memory (RLIMIT_DATA, without V8's reservations), in bytes; without memory shared with children.
-   */
+  /** Private writable memory in bytes (RLIMIT_DATA without V8's reservations), without memory shared with children. */
   readonly memoryBytes: number | undefined;
-  /** Largest file that the worker may write (RLIMIT_FSIZE), in bytes. */
+  /** Maximum size of a written file in bytes (RLIMIT_FSIZE). */
   readonly fileBytes: number | undefined;
-  /** Maximum of open descriptors, sockets included (RLIMIT_NOFILE). */
+  /** Maximum open descriptors (RLIMIT_NOFILE). */
   readonly descriptors: number | undefined;
-  /** Whether the kernel kills the worker first when memory runs out (oom_score_adj). */
+  /** Whether the kernel kills the worker first when it runs out of memory (oom_score_adj). */
   readonly isFirstToKill: boolean;
   /** Niceness by lane; that of the main process is 0. */
   readonly priority: Readonly<Record<Lane, number | undefined>>;
 }
 
-/** Returns the restrictions that a sandbox sets, for processes that end too soon to be read. */
+/** Returns the restrictions of a sandbox, for processes that end too soon to be measured. */
 export function confinementBy(
   { name, isIsolated, hasOwnUsers, hasFilter }: Sandbox,
   refusals: readonly string[],
@@ -56,7 +54,9 @@ export function confinementBy(
   };
 }
 
-/** Reads the restrictions of a running worker from the kernel; the sandbox's where the kernel reports none. */
+/**
+ * Reads the restrictions of a running worker from the kernel; assumes the sandbox's if the kernel does not report one.
+ */
 export function readConfinement(
   sandbox: Sandbox,
   refusals: readonly string[],
@@ -79,7 +79,7 @@ export function readConfinement(
     refusals,
     isIsolated,
     user: sandbox.hasOwnUsers && userOf(status) !== ourUser ? 'own' : withoutOwnUser,
-    // The kernel reports Docker's filter alike, which allows more.
+    // The kernel reports Docker's filter, which allows more, in the same way.
     isFiltered: sandbox.hasFilter && /^Seccomp:\t2$/m.test(status),
     hasPrivileges: /^Cap(Inh|Prm|Eff|Amb):\t0*[1-9a-f]/m.test(status),
     noNewPrivileges: /^NoNewPrivs:\t1$/m.test(status),
@@ -108,12 +108,12 @@ const exposures: readonly (readonly [isOpen: (found: Confinement) => boolean, at
   [({ noNewPrivileges }) => !noNewPrivileges, 'start programs with more privileges'],
 ];
 
-/** Lists the possible attacks; empty if the process is confined whole (contract §12). */
+/** Lists the possible attacks; empty in a full sandbox (contract §12). */
 export function listExposures(confinement: Confinement): string[] {
   return exposures.flatMap(([isOpen, attack]) => (isOpen(confinement) ? [attack] : []));
 }
 
-/** Describes the confinement, to follow "they are" or "it is". */
+/** Describes the confinement in words that follow "they are" or "it is". */
 export function describeConfinement(confinement: Confinement, pronoun: 'they' | 'it'): string {
   const found = listExposures(confinement);
   const { sandbox, refusals } = confinement;

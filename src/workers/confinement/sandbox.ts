@@ -13,19 +13,19 @@ import { listProgramFiles, type WorkerProgram } from './program-files.ts';
 import { isFiltered } from './seccomp-filter.ts';
 
 /**
- * Starts of processes with fewer rights than the main process: a shell sets limits, `bwrap` (bubblewrap) or `setpriv`
- * (util-linux) drops the rest, and the last one becomes Node.
+ * Commands that start processes with fewer rights than the main process: a shell sets limits, `bwrap` (bubblewrap) or
+ * `setpriv` (util-linux) drops privileges, and Node replaces them.
  */
 
 export interface Sandbox {
   readonly name: 'bubblewrap' | 'setpriv' | 'unconfined';
-  /** Whether a worker has PID, mount, IPC and network namespaces, and a read-only root of the files that it needs. */
+  /** Whether a worker has PID, mount, IPC and network namespaces, and a read-only root of the files it needs. */
   readonly isIsolated: boolean;
-  /** Whether each worker needs a user of its own. */
+  /** Whether each worker needs its own user. */
   readonly hasOwnUsers: boolean;
-  /** Whether the command installs our filter of system calls. */
+  /** Whether the command installs our seccomp filter. */
   readonly hasFilter: boolean;
-  /** @param userId by default our user; @param memoryBytes bound of private writable memory */
+  /** @param userId by default ours; @param memoryBytes limit of private writable memory */
   readonly compose: (userId: number | undefined, memoryBytes: number) => SpawnCommand;
 }
 
@@ -35,19 +35,19 @@ export interface SpawnCommand extends SandboxCommand {
 
 export const SHELL = '/bin/sh';
 
-/** Maximum descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
+/** Maximum descriptors: a worker has its channel, three standard streams and about twenty of Node's. */
 const MAX_DESCRIPTORS = 64;
 
-/** Bytes that V8 reserves for compiled code from Node 24 on, without which Node does not start. */
+/** Bytes that V8 reserves for compiled code from Node 24 on; without them, Node does not start. */
 const CODE_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
 
-/** Stacks of the eight threads that libvips may create (`VIPS_MAX_THREADS`), 8 MiB each. */
+/** Stacks of libvips' eight threads (`VIPS_MAX_THREADS`), 8 MiB each. */
 const STACK_BYTES = 8 * 8 * 1024 ** 2;
 
-/** Bytes that count as private memory (RLIMIT_DATA), but are hardly used. */
+/** Bytes that count as private memory (RLIMIT_DATA), but are mostly unused. */
 export const RESERVED_BYTES = CODE_BYTES + STACK_BYTES;
 
-/** oom_score_adj of processes that are killed before all others (proc(5)). */
+/** oom_score_adj of processes that the kernel kills first (proc(5)). */
 export const FIRST_TO_KILL = 1000;
 
 /** Shell commands that set limits; `$1` is the private memory in KiB. */
@@ -59,12 +59,12 @@ export const LIMITS = `
   ulimit -d "$1"
 `;
 
-/** Niceness of a starting process: at 15, a start took 50 s with four busy processes for each core. */
+/** Niceness during a start: at 15, a start took 50 s with four busy processes per core. */
 const START_NICENESS = 5;
 
 /**
- * Sets limits and ignores failures; the result is read from the process. Values are positional parameters, so that only
- * this text is parsed as shell.
+ * Sets limits, and ignores failures: the result is read from the process. Values are positional parameters, so that the
+ * shell parses only this text.
  */
 const LIMITS_SCRIPT = `
 { ${LIMITS} } 2>/dev/null
@@ -122,7 +122,7 @@ function createSetpriv({ environment }: WorkerProgram): Sandbox {
   };
 }
 
-/** The last resort: Node as it is, on Linux within limits. */
+/** The last resort: Node alone, with limits on Linux. */
 const UNCONFINED: Sandbox = {
   name: 'unconfined',
   isIsolated: false,
@@ -140,7 +140,7 @@ function limit({ words, inputs }: SandboxCommand, memoryBytes: number): SpawnCom
   return { command: SHELL, words: [...limits, ...words, execPath], inputs };
 }
 
-/** @throws Error if no program has the name */
+/** @throws Error if the program is not installed */
 export function findOnPath(name: string, path = ''): string {
   if (name.startsWith('/')) return name;
   const candidates = path.split(delimiter).map((directory) => join(directory, name));

@@ -10,7 +10,7 @@ import {
   threads,
 } from './system-calls.ts';
 
-/** Filters of system calls as BPF programs (seccomp(2)), little-endian on both processors. */
+/** Seccomp filters as BPF programs (seccomp(2)), little-endian on both processors. */
 
 /** Opcodes (linux/bpf_common.h). */
 const LOAD_WORD = 0x20;
@@ -19,12 +19,12 @@ const JUMP_IF_AT_LEAST = 0x35;
 const AND = 0x54;
 const RETURN = 0x06;
 
-/** Offsets in `struct seccomp_data`; the first argument's is that of its lower half. */
+/** Offsets in `struct seccomp_data`; of the first argument, the lower half. */
 const SYSTEM_CALL = 0;
 const ARCHITECTURE = 4;
 const FIRST_ARGUMENT = 16;
 
-/** Verdicts (seccomp(2)); an error's number is added. */
+/** Return values (seccomp(2)); `ERROR` plus an error number. */
 const ALLOW = 0x7fff_0000;
 const KILL_PROCESS = 0x8000_0000;
 const ERROR = 0x0005_0000;
@@ -33,13 +33,13 @@ const EPERM = 1;
 const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
-/** Architectures of linux/audit.h; any other is a 32-bit program, whose calls have other numbers. */
+/** Architectures (linux/audit.h); any other is a 32-bit program, whose calls have other numbers. */
 const AUDIT_ARCHITECTURES: Readonly<Record<FilteredArchitecture, number>> = {
   x64: 0xc000_003e,
   arm64: 0xc000_00b7,
 };
 
-/** Minimum number of an x32 call on x64. */
+/** First number of x32 calls on x64. */
 const FIRST_X32_CALL = 0x4000_0000;
 
 /** Flags of clone(2). */
@@ -48,7 +48,7 @@ const CLONE_NEW_NAMESPACES = 0x7e02_0000;
 
 const AF_UNIX = 1;
 
-/** Formats one instruction; jumps are relative to the next one. */
+/** Formats one instruction; jumps count from the next one. */
 function instruction(code: number, constant: number, whenTrue = 0, whenFalse = 0): Uint8Array {
   const bytes = new Uint8Array(8);
   const view = new DataView(bytes.buffer);
@@ -59,14 +59,13 @@ function instruction(code: number, constant: number, whenTrue = 0, whenFalse = 0
   return bytes;
 }
 
-/** Whether a filter exists for a processor. */
 export function isFiltered(architecture: string): architecture is FilteredArchitecture {
   return filteredArchitectures.some((known) => known === architecture);
 }
 
 /**
- * Assembles a worker's filter. It allows all calls that are not listed: the needs of a worker change with Node and
- * libvips, those of an attacker do not.
+ * Assembles a worker's filter, which allows all calls that are not listed: a worker's needs change with Node and
+ * libvips, an attacker's do not.
  */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
   const numbers = (calls: SystemCalls): number[] => numbersOf(calls, architecture);
@@ -81,8 +80,8 @@ export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
 }
 
 /**
- * Assembles a video decoder's filter, which refuses all calls that are not listed. `clone3` fails as unknown, so that
- * libc starts threads by `clone`, whose flags the filter reads.
+ * Assembles a video decoder's filter, which denies all calls that are not listed. `clone3` fails as unimplemented, so
+ * that libc starts threads by `clone`, whose flags the filter can read.
  */
 export function assembleDecoderFilter(architecture: FilteredArchitecture): Uint8Array {
   return Buffer.concat([
@@ -97,7 +96,7 @@ export function assembleDecoderFilter(architecture: FilteredArchitecture): Uint8
   ]);
 }
 
-/** Loads the number of the call; a call of another architecture ends the process. */
+/** Loads the number of the call; kills the process for a call of another architecture. */
 function loadSystemCall(architecture: FilteredArchitecture): Uint8Array[] {
   return [
     instruction(LOAD_WORD, ARCHITECTURE),
@@ -110,7 +109,7 @@ function loadSystemCall(architecture: FilteredArchitecture): Uint8Array[] {
   ];
 }
 
-/** Allows new threads, but no process, and no thread with a namespace of its own. */
+/** Allows new threads, but neither processes nor threads with their own namespaces. */
 function allowThreads(architecture: FilteredArchitecture): Uint8Array[] {
   return numbersOf(threads, architecture).flatMap((call) =>
     allowIf(call, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
@@ -121,7 +120,7 @@ function refuse(call: number, error: number): Uint8Array[] {
   return [instruction(JUMP_IF_EQUAL, call, 0, 1), instruction(RETURN, ERROR + error)];
 }
 
-/** Allows a call by its masked first argument; otherwise it fails with an error. */
+/** Allows a call if its masked first argument has a value; otherwise the call fails. */
 function allowIf(call: number, mask: number, value: number, error: number): Uint8Array[] {
   return [
     instruction(JUMP_IF_EQUAL, call, 0, 5),

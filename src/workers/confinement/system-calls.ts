@@ -1,12 +1,12 @@
-/** Processors with a filter of system calls, by Node's names. */
+/** Processors with a seccomp filter, by Node's names. */
 export const filteredArchitectures = ['x64', 'arm64'] as const;
 
 export type FilteredArchitecture = (typeof filteredArchitectures)[number];
 
-/** Number of a system call by processor; `undefined` where it is missing. */
+/** Number of a system call by processor; `undefined` if missing there. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
 
-/** Numbers of system calls by name, in groups by purpose. */
+/** System call numbers by name, grouped by purpose. */
 export type SystemCalls = Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
 
 export function numbersOf(calls: SystemCalls, architecture: FilteredArchitecture): number[] {
@@ -15,10 +15,10 @@ export function numbersOf(calls: SystemCalls, architecture: FilteredArchitecture
   return numbers.flatMap((each) => each[column] ?? []);
 }
 
-/** Since Linux 5.1, a new call has the same number everywhere. */
+/** Calls since Linux 5.1 have the same number on all processors. */
 const everywhere = (number: number): Numbers => [number, number];
 
-/** Calls refused as not permitted (EPERM), with the numbers of `syscall_64.tbl` and `asm-generic/unistd.h` of Linux. */
+/** Calls denied with EPERM; numbers from Linux' `syscall_64.tbl` and `asm-generic/unistd.h`. */
 export const denied: SystemCalls = {
   'other processes': {
     ptrace: [101, 117],
@@ -32,7 +32,7 @@ export const denied: SystemCalls = {
     fork: [57, undefined],
     vfork: [58, undefined],
     execveat: [322, 281],
-    // Niceness has no effect across sessions, which are scheduling groups.
+    // Sessions are scheduling groups, across which niceness has no effect.
     setsid: [112, 157],
   },
   'mounts and namespaces': {
@@ -94,8 +94,8 @@ export const denied: SystemCalls = {
 };
 
 /**
- * System calls refused as unknown to the kernel (ENOSYS), so that programs use a fallback: glibc `clone` instead of
- * `clone3`, whose flags no filter can read; Node no io_uring.
+ * Calls denied with ENOSYS, so that programs use a fallback: glibc `clone` instead of `clone3`, whose flags no filter
+ * can read, and Node no io_uring.
  */
 export const deniedAsUnimplemented: SystemCalls = {
   'for which programs have a fallback': {
@@ -106,7 +106,7 @@ export const deniedAsUnimplemented: SystemCalls = {
   },
 };
 
-/** System calls that are allowed for some values of their first argument. */
+/** Calls allowed for some values of their first argument. */
 export const threads: SystemCalls = { 'new threads': { clone: [56, 220] } };
 export const sockets: SystemCalls = {
   'new sockets': { socket: [41, 198], socketpair: [53, 199] },

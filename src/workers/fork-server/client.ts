@@ -12,13 +12,13 @@ export interface ProgramStart {
 }
 
 export interface WorkerStart extends ProgramStart {
-  /** Niceness once the worker is ready, 0 to 19. */
+  /** Niceness of a ready worker, 0 to 19. */
   readonly niceness: number;
 }
 
-/** Callbacks about a started process; `onEnd` is the last one, called once. */
+/** Callbacks of a started process; `onEnd` is called once, as the last. */
 export interface StartEvents {
-  /** @param processId of the program that becomes the worker */
+  /** @param processId of the program that later becomes the worker */
   readonly onStarted: (processId: number, channel: Socket) => void;
   /** Called for each line of standard error. */
   readonly onLine: (line: string) => void;
@@ -29,18 +29,19 @@ export interface StartEvents {
 /** Ending of workers whose fork server has ended. */
 export const LOST_WITH_FORK_SERVER = 'the fork server exited';
 
-/** Heap of the fork server in MiB, which bounds most of its private memory. */
+/** Maximum heap of the fork server in MiB: most of its private memory. */
 const HEAP_MEBIBYTES = 32;
 
-/** Arguments of Node for a worker: images are outside of the heap, and nothing else is large. */
+/** Node's arguments for a worker; images are outside of the heap. */
 const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 
-/** Time after which a fork server that does not report a killed worker counts as stuck, in milliseconds. */
+/** Time in milliseconds after which a fork server counts as stuck if it does not report the end of a killed worker. */
 const KILL_TIMEOUT_MS = 10_000;
 
 /**
- * User ids of workers, if root starts the service: each has its own, so that none can signal another or read its
- * memory. Debian and systemd do not use the range ("Users, Groups, UIDs and GIDs"); ids of containers end at 65535.
+ * User ids of workers if root starts the service. Each worker has its own, so that it can neither signal another nor
+ * read its memory. Debian and systemd do not use the range ("Users, Groups, UIDs and GIDs"); container ids end at
+ * 65535.
  */
 const FIRST_USER_ID = 60_578;
 const USER_IDS = 606;
@@ -50,13 +51,15 @@ interface Start {
   userId: number | undefined;
 }
 
-/** Client of the fork server (`main.ts`). If that process ends, so do its workers, and the next start forks another. */
+/**
+ * Client of the fork server (`main.ts`). If that process ends, its workers end too, and the next start forks another.
+ */
 export class ForkServer {
   readonly #file: string;
   readonly #program: WorkerProgram;
   readonly #starts = new Map<number, Start>();
   readonly #takenUserIds = new Set<number>();
-  // Another service on this machine should begin with another user id.
+  // Random, since another service on this machine may use the same range.
   #lastUser = Math.floor(Math.random() * USER_IDS);
   #lastId = 0;
   #child: ChildProcess | undefined;
@@ -65,7 +68,7 @@ export class ForkServer {
 
   /**
    * @param file path of the compiled `main.ts`
-   * @param environment of the fork server and of all that it starts
+   * @param environment of the fork server and all its children
    * @param workerFile by default, the bundle next to `file`
    */
   constructor(
@@ -82,9 +85,9 @@ export class ForkServer {
   }
 
   /**
-   * @param args after the command of the sandbox
-   * @param isGroup whether the program leads a group of processes, which ends with it
-   * @returns a function that kills the process at once
+   * @param args appended to the sandbox's command
+   * @param isGroup whether the program leads a process group that is killed with it
+   * @returns a function that kills the process
    */
   startProgram(
     { sandbox, memoryBytes }: ProgramStart,
@@ -143,7 +146,7 @@ export class ForkServer {
     return userId;
   }
 
-  /** @throws Error if the system refuses at once */
+  /** @throws Error if the system refuses immediately */
   #requireChild(): ChildProcess {
     if (this.#isStopped) throw new Error('The fork server is stopped.');
     this.#child ??= this.#fork();
@@ -154,7 +157,7 @@ export class ForkServer {
     const child = fork(this.#file, [], {
       env: { ...this.#program.environment },
       execArgv: ['--enable-source-maps', `--max-old-space-size=${HEAP_MEBIBYTES}`],
-      // Closing standard input signals our end to the fork server.
+      // The fork server notices our end by its standard input.
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
       serialization: 'advanced',
     });
@@ -194,7 +197,7 @@ export class ForkServer {
     start.events.onEnd(ending);
   }
 
-  /** Reports the ends of all workers, since the fork server can no longer end them. */
+  /** Reports the ends of all workers: the fork server can no longer do so. */
   #lose(child: ChildProcess, reason: string): void {
     if (this.#child !== child) return;
     this.#child = undefined;
@@ -203,7 +206,7 @@ export class ForkServer {
   }
 }
 
-/** Sends a command; events report failures. */
+/** Sends a command; failures arrive as events. */
 function send(child: ChildProcess, command: ForkServerCommand): void {
   if (child.pid !== undefined) child.send(command, () => undefined);
 }

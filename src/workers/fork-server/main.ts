@@ -1,25 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { describeEnding, killGroup, killWorker, MAX_LOOKS, NO_END } from '../process-tree.ts';
+import { describeEnding, killGroup, killWorker, MAX_POLLS, NO_END } from '../process-tree.ts';
 import { CHANNEL_DESCRIPTOR, FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 
 /**
- * The fork server starts workers and decoders, and waits for their ends, for two reasons. `spawn` blocks until the
- * child has closed all inherited files, which one on a hanging disk delays: this process opens no files. And each key
- * frame starts an ffmpeg, whose `spawn` would block the main loop.
+ * The fork server starts workers and decoders, and waits for their ends. `spawn` blocks until the child has closed all
+ * inherited files, which takes long for a file on a hanging disk: this process opens none. And the main loop would
+ * block for the `spawn` of each ffmpeg, one per key frame.
  *
- * Not covered: standard error that is a file on such a disk; and the start of this process while a disk hangs.
+ * Not covered: standard error that is a file on such a disk, and the start of this process while a disk hangs.
  */
 
-/** Commands of the main process, over Node's IPC: neither side reads uploads. */
+/** Commands of the main process over Node's IPC, which is safe here: neither side reads uploads. */
 export type ForkServerCommand =
   | {
       readonly kind: 'start';
       readonly id: number;
       readonly command: string;
       readonly args: readonly string[];
-      /** Contents for the descriptors after the channel's, each to its end. */
+      /** Contents of the descriptors after the channel, each read to its end. */
       readonly inputs: readonly Uint8Array[];
       readonly isIsolated: boolean;
       readonly isGroup: boolean;
@@ -27,55 +27,53 @@ export type ForkServerCommand =
   | { readonly kind: 'kill'; readonly id: number };
 
 export type ForkServerMessage =
-  /** Carries the channel to the spawned process. */
+  /** Sent with the channel to the process. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
   | { readonly kind: 'line'; readonly id: number; readonly line: string }
-  /** Sent once, as the last; `ending` as in `StartEvents`. */
+  /** The last message; `ending` as in `StartEvents`. */
   | { readonly kind: 'ended'; readonly id: number; readonly ending: string };
 
-/** Maximum lines of a process's standard error that are logged. */
+/** Maximum logged lines of a process's standard error. */
 const MAX_LINES = 20;
 
-/** Maximum length of such a line in bytes; the rest counts as another line. */
+/** Maximum bytes of such a line; the rest becomes another line. */
 const MAX_LINE_BYTES = 500;
 
 /** Time to read the last output of an ended worker, in milliseconds: its child may keep the pipe open. */
 const LAST_LINES_MS = 1_000;
 
-/**
- * Time for a killed worker to end, in milliseconds, less than `KILL_TIMEOUT_MS`; after it, the worker counts as ended.
- */
+/** Time after which a killed worker counts as ended, in milliseconds; less than `KILL_TIMEOUT_MS`. */
 const END_TIMEOUT_MS = 5_000;
 
 const ENVIRONMENT = {
   UV_THREADPOOL_SIZE: '2',
-  // glibc's 8 arenas per core fragment memory. By default, glibc also returns the buffers of every image to the system:
-  // with 64 MiB kept, and separate mappings from 32 MiB (its maximum), photographs took 44.7 ms of CPU instead of 47.2,
-  // avatars 9.2 instead of 9.5 (medians of four runs over 60 originals), and no more memory.
+  // glibc's 8 arenas per core fragment memory. By default, glibc also returns every image's buffers to the system: with
+  // 64 MiB kept, and separate mappings from 32 MiB (its maximum), photographs took 44.7 instead of 47.2 ms of CPU,
+  // avatars 9.2 instead of 9.5 (medians of four runs over 60 originals), without more memory.
   MALLOC_ARENA_MAX: '1',
   MALLOC_TRIM_THRESHOLD_: String(64 * 1024 ** 2),
   MALLOC_MMAP_THRESHOLD_: String(32 * 1024 ** 2),
-  // libvips creates its threads at its start: one that cannot be created in mid-job would crash the worker. The
-  // pipelines of all formats use 4 at most; with fewer than it needs, one hangs.
+  // libvips creates its threads when it starts: a thread that cannot be created during a job would crash the worker. No
+  // pipeline uses more than 4; with fewer than it needs, it hangs.
   VIPS_MAX_THREADS: '8',
   // libvips' warnings are not errors (contract §3).
   VIPS_WARNING: '0',
-  // Decoded pixels stay in memory, which is bounded; by default, those beyond 100 MB go to a file.
+  // By default, libvips writes more than 100 MB of decoded pixels to a file; memory is limited anyway.
   VIPS_DISC_THRESHOLD: '1000g',
-  // The filter of system calls refuses io_uring, which would be one more way into the kernel.
+  // The seccomp filter denies io_uring, which would enlarge the kernel's attack surface.
   UV_USE_IO_URING: '0',
 };
 
-/** Functions that kill the living workers; `looks` as of `killWorker`. */
-const kills = new Map<number, (looks: number) => void>();
+/** Functions that kill the live workers; `polls` as of `killWorker`. */
+const kills = new Map<number, (polls: number) => void>();
 
 process.on('message', (command: ForkServerCommand) => {
   if (command.kind === 'start') start(command);
-  else kills.get(command.id)?.(MAX_LOOKS);
+  else kills.get(command.id)?.(MAX_POLLS);
 });
-// The main process has stopped the workers, or is gone. `disconnect` does not fire while a channel is in transfer.
+// The main process has stopped the workers or ended. (`disconnect` does not fire while a channel is in transfer.)
 process.stdin.on('close', exit).on('error', exit).resume();
-// A terminal signals the whole process group, but the main process decides when workers end.
+// A terminal signals the process group, but the main process decides when workers end.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 process.on('SIGHUP', () => undefined);
@@ -86,13 +84,13 @@ function exit(): void {
 }
 
 function send(message: ForkServerMessage, channel?: Socket): void {
-  // If delivery fails, the main process is gone, which standard input reports.
+  // Delivery fails only if the main process has ended, which standard input reports.
   process.send?.(message, channel, {}, () => undefined);
 }
 
 /**
- * Leaves what arrives in the kernel for the main process: Node reads a socket that it sends until the other side has
- * confirmed it, and drops the bytes (Node 20, 22, 24 and 26). Only the handle, which is internal, can stop.
+ * Stops reading, so that the main process receives all bytes: Node reads a socket that it sends until the other side
+ * has confirmed it, and drops the bytes (Node 20, 22, 24 and 26). Only the internal handle can stop.
  */
 function stopReading(channel: Socket): void {
   (channel as Socket & { readonly _handle?: { readStop(): void } })._handle?.readStop();
@@ -125,22 +123,22 @@ function start({
   });
   const { pid } = child;
   if (pid === undefined) return;
-  const kill = (looks: number): void => {
+  const kill = (polls: number): void => {
     if (isGroup) killGroup(pid);
-    else killWorker(child, isIsolated, looks);
+    else killWorker(child, isIsolated, polls);
     setTimeout(() => end(NO_END), END_TIMEOUT_MS).unref();
   };
   kills.set(id, kill);
-  // `spawn` returns no pipe if no descriptor was left.
+  // Without a free descriptor, `spawn` returns no pipe.
   const socketAt = (descriptor: number) => child.stdio?.[descriptor] as Socket | undefined;
   for (const [index, bytes] of inputs.entries()) {
-    // The end of the programs that read them is the worker's.
+    // An error here means that the reading program has ended, and the worker with it.
     socketAt(FIRST_INPUT_DESCRIPTOR + index)
       ?.on('error', () => undefined)
       .end(bytes);
   }
   const channel = socketAt(CHANNEL_DESCRIPTOR);
-  if (channel === undefined) kill(MAX_LOOKS);
+  if (channel === undefined) kill(MAX_POLLS);
   else {
     stopReading(channel);
     send({ kind: 'started', id, processId: pid }, channel);
@@ -156,7 +154,7 @@ function start({
   });
 }
 
-/** Reads lines up to the last one that is logged, then closes the stream, so that further output costs nothing. */
+/** Reads lines up to the maximum, then closes the stream, so that further output costs nothing. */
 function readLines(stream: Readable, onLine: (line: string) => void): void {
   let rest = Buffer.alloc(0);
   let lines = 0;

@@ -9,7 +9,7 @@ import type { ForkServer, ProgramStart } from '../fork-server/client.ts';
 import { overloaded } from '../worker-errors.ts';
 import { ProgramError, runProgram } from './program-run.ts';
 
-/** Format and decoder of ffmpeg by codec. */
+/** ffmpeg's format and decoder by codec. */
 export const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: string]>> = {
   h264: ['h264', 'h264'],
   hevc: ['hevc', 'hevc'],
@@ -18,14 +18,14 @@ export const codecs: Readonly<Record<VideoCodec, readonly [format: string, decod
   av1: ['ivf', 'libdav1d'],
 };
 
-/** Lines about a machine that is short of processes, namespaces, descriptors or threads. */
+/** Error lines of a machine without free processes, namespaces, descriptors or threads. */
 const NOT_RUN =
   /^(bwrap|sh|setpriv|nice|env): |error while loading shared libraries: |(creat|start)ing thread|pthread_create/i;
 
-/** Labels 8-bit planes of green, blue and red as luma and chroma, as matrix 0 does (ITU-T H.273). */
+/** Relabels 8-bit planes of green, blue and red as luma and chroma, as matrix 0 does (ITU-T H.273). */
 const RENAME_RGB = ['-vf', 'mergeplanes=0x000102:yuv444p'];
 
-/** Decodes a frame by ffmpeg. @throws as `FrameSource.decode` */
+/** Decodes a frame with ffmpeg. @throws as `FrameSource.decode` */
 export async function* decodeFrame(
   forkServer: ForkServer,
   start: ProgramStart,
@@ -39,7 +39,7 @@ export async function* decodeFrame(
     try {
       yield* runDecoder(forkServer, start, request, signal, RENAME_RGB);
     } catch (cause) {
-      // Y4M cannot name planes of green, blue and red; no other format without a name is decoded.
+      // Green, blue and red planes are the only decoded format for which Y4M has no name.
       const isOther = cause instanceof MediaError && cause.code === 'UNPROCESSABLE_MEDIA';
       throw isOther ? new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause: cause.cause }) : cause;
     }
@@ -80,7 +80,7 @@ async function* runDecoder(
   }
 }
 
-/** Whether Y4M has no name for the format of a decoded frame; nothing has been written then. */
+/** Whether Y4M has no name for the format of a decoded frame; ffmpeg has written nothing then. */
 function lacksName(error: unknown): boolean {
   return (
     error instanceof MediaError &&

@@ -9,9 +9,9 @@ import { overloaded } from '../worker-errors.ts';
 export interface ProgramRun extends ProgramStart {
   readonly args: readonly string[];
   readonly input: Uint8Array;
-  /** Bytes of standard output beyond which the program is ended. */
+  /** Maximum bytes of standard output; the program is killed beyond. */
   readonly maxOutputBytes: number;
-  /** Called for each line of standard error, within bounds. */
+  /** Called for each line of standard error, up to a maximum. */
   readonly onLine: (line: string) => void;
 }
 
@@ -21,11 +21,11 @@ export class ProgramError extends Error {
 }
 
 /**
- * Runs a program to its end, and kills it with all its processes when the caller stops reading.
+ * Runs a program to its end; kills it with all its processes when the caller stops reading.
  *
  * @returns its standard output in pieces
- * @throws ProgramError if its status is not 0, or it writes too much, MediaError `OVERLOADED` if it could not be
- *   started; or `signal.reason`
+ * @throws ProgramError if its status is not 0, or it writes too much; MediaError `OVERLOADED` if it could not start; or
+ *   `signal.reason`
  */
 export async function* runProgram(
   forkServer: ForkServer,
@@ -48,7 +48,7 @@ export async function* runProgram(
       resolveChannel(undefined);
       resolve(ending);
     };
-    // A PID namespace ends as a whole in any case.
+    // All processes of a PID namespace end together in any case.
     const isGroup = !start.sandbox.isIsolated;
     kill = forkServer.startProgram(start, args, { onStarted, onLine, onEnd }, isGroup);
   });
@@ -73,7 +73,7 @@ async function* exchange(
   input: Uint8Array,
   maxOutputBytes: number,
 ): AsyncGenerator<Uint8Array, void> {
-  // A program that reads no input may have ended: an empty write would fail, and discard its output.
+  // A program that reads no input may have ended: an empty write would fail and discard its output.
   if (input.length > 0) channel.write(input);
   channel.end();
   let bytes = 0;
@@ -84,7 +84,7 @@ async function* exchange(
       yield chunk;
     }
   } catch {
-    // The program ended before it had read its input; its status has the reason.
+    // The program ended before it had read its input; its exit status has the reason.
   }
   if (bytes > maxOutputBytes) throw new ProgramError(`it wrote more than ${maxOutputBytes} bytes`);
 }

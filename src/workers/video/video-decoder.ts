@@ -19,26 +19,26 @@ import { runProgram } from './program-run.ts';
 export interface VideoDecoderSettings {
   /** `auto`: the `ffmpeg` on `PATH`; or a path. */
   readonly program: 'auto' | 'off' | (string & {});
-  /** Whether a sandbox may be used that does not meet contract §12 in full. */
+  /** Whether sandboxes weaker than contract §12 may be used. */
   readonly mayBeWeaker: boolean;
-  /** Private memory of one process (contract §12). */
+  /** Maximum private memory of one process (contract §12). */
   readonly memoryBytes: number;
-  /** CPU time of one process. */
+  /** Maximum CPU time of one process. */
   readonly timeoutMs: number;
 }
 
-/** Longest list of decoders; Debian's ffmpeg lists 29 kB. */
+/** Maximum length of ffmpeg's list of decoders; Debian's has 29 kB. */
 const MAX_LIST_BYTES = 1024 ** 2;
 
-/** Time for all trials, in milliseconds; they take 0.3 s on an idle machine. */
+/** Timeout for all trials, in milliseconds; they take 0.3 s on an idle machine. */
 const TRIAL_TIMEOUT_MS = 30_000;
 
-/** Time until the next trial if the machine could start no process, in milliseconds. */
+/** Time until the next trial if the machine could not start a process, in milliseconds. */
 const RETRY_MS = 1_000;
 
 const STOPPED = 'the service stops';
 
-/** A grey H.264 picture of 16 × 16 pixels. */
+/** A grey H.264 picture of 16×16 pixels. */
 const TRIAL_FRAME: DecodeRequest = {
   codec: 'h264',
   stream: Buffer.from(
@@ -53,7 +53,7 @@ export type VideoSupport =
       readonly isSupported: true;
       readonly program: string;
       readonly version: string;
-      /** Whether each process is confined whole (contract §12). */
+      /** Whether each process has the full sandbox (contract §12). */
       readonly isFullySandboxed: boolean;
     })
   | {
@@ -70,8 +70,8 @@ interface Found {
 }
 
 /**
- * Runs ffmpeg as a process for each frame: its decoders cover all codecs, and were often attacked. It receives one
- * elementary stream, and returns planes as coded, without a conversion.
+ * Runs an ffmpeg process for each frame: its decoders cover all codecs, and have often been attacked. It receives one
+ * elementary stream, and returns planes as coded.
  */
 export class VideoDecoder implements FrameSource {
   readonly #settings: VideoDecoderSettings;
@@ -100,7 +100,7 @@ export class VideoDecoder implements FrameSource {
     return this.#found.then(({ support }) => support);
   }
 
-  /** Tries the decoder in the background. */
+  /** Looks for a decoder that works, in the background. */
   find(): void {
     this.#find();
   }

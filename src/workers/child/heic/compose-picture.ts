@@ -6,10 +6,10 @@ import type { CodedPicture, Plane } from '../picture-to-rgb.ts';
 import { decodeHevc } from './decode-hevc.ts';
 import type { Libde265 } from './libde265.ts';
 
-/** Edge of the smallest block that a decoder skips as a whole, in chroma samples (HEVC §7.4.3.2.1). */
+/** Edge of the smallest block that a decoder skips as a unit, in chroma samples (HEVC §7.4.3.2.1). */
 const BLOCK = 8;
 
-/** Decodes an item and joins the tiles of a grid. @throws MediaError if a part is damaged, or of another size */
+/** Decodes an item and joins the tiles of a grid. @throws MediaError if a part is damaged, or has another size */
 export function composePicture(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
   const decode = (part: number): CodedPicture => {
     const picture = decodeHevc(libde265, heif, part);
@@ -23,7 +23,7 @@ export function composePicture(libde265: Libde265, heif: HeifFile, item: number)
   };
   const isGrid = heif.types.get(item) === 'grid';
   const picture = isGrid ? composeGrid(heif, item, decode) : decode(item);
-  // Phones leave the parts of tiles beyond the edge of a grid empty, so tiles are not checked.
+  // Checked after joining: phones leave parts of tiles beyond the edge of a grid empty.
   if (hasHoles(picture)) throw corruptMedia(`HEIF: a part of image ${item} is missing`);
   return picture;
 }
@@ -51,7 +51,6 @@ function composeGrid(
   return canvas;
 }
 
-/** Creates a picture with the depth and chroma format of a tile. */
 function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): CodedPicture {
   const [luma] = tile.planes;
   const planes = tile.planes.map((plane): Plane => {
@@ -64,14 +63,13 @@ function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): Co
   return { ...tile, planes };
 }
 
-/** Whether two tiles have the same depth and chroma format. */
 function hasSameFormat(one: CodedPicture, other: CodedPicture): boolean {
   const sizes = ({ planes }: CodedPicture): string =>
     planes.map(({ widthPx, heightPx }) => `${widthPx}x${heightPx}`).join();
   return one.depth === other.depth && sizes(one) === sizes(other);
 }
 
-/** Copies a plane into another one, cut at its edges. */
+/** Copies a plane into another one, clipped at its edges. */
 function paste(from: Plane, to: Plane, left: number, top: number): void {
   const width = Math.min(from.widthPx, to.widthPx - left);
   const height = Math.min(from.heightPx, to.heightPx - top);
@@ -81,7 +79,10 @@ function paste(from: Plane, to: Plane, left: number, top: number): void {
   }
 }
 
-/** Whether blocks are as allocated: all zero, which is green, unless without chroma or of red, green and blue. */
+/**
+ * Whether any block is still zero, as allocated, which shows as green. Cannot be detected without chroma, or with red,
+ * green and blue.
+ */
 function hasHoles({ planes: [luma, cb, cr], matrix }: CodedPicture): boolean {
   if (luma === undefined || cb === undefined || cr === undefined || matrix === 0) return false;
   const isZero = (

@@ -15,7 +15,7 @@ import { composePicture } from './compose-picture.ts';
 import { createLibde265, type Libde265 } from './libde265.ts';
 
 /**
- * Decodes the primary image of a HEIC and applies its transforms, to a PNG with its profile, or in sRGB.
+ * Decodes the primary image of a HEIC and applies its transforms; returns a PNG with its profile, or in sRGB.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if it cannot be decoded, or not to the planned size
  */
@@ -36,14 +36,14 @@ export async function decodeHeic(
     checkDecodedSize(shown, originalSize);
     return formatStoredPng(shown, profile);
   } catch (error) {
-    // WebAssembly throws these for an access out of bounds, and for an exhausted stack or memory.
+    // WebAssembly throws these for out-of-bounds accesses, and for an exhausted stack or memory.
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
   }
 }
 
 /**
- * Decodes to RGB. The caller must not refer to the decoder or the planes: those of 24 megapixels fill a small worker.
+ * Decodes to RGB. The caller must not keep the decoder or the planes alive: those of 24 megapixels fill a small worker.
  */
 function decodePixels(
   libde265: Libde265,

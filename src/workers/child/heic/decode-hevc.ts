@@ -10,7 +10,7 @@ const NO_MEMORY = 7;
 /** `DE265_DECODER_PARAM_SUPPRESS_FAULTY_PICTURES`. */
 const SUPPRESS_FAULTY_PICTURES = 6;
 
-/** A unit is consumed in one step, and its picture returned in another. */
+/** Decoding takes one step to consume a unit, and another to return its picture. */
 const MAX_STEPS_PER_UNIT = 4;
 
 const MONOCHROME = 0;
@@ -21,7 +21,7 @@ export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): Co
   const decoder = libde265._de265_new_decoder();
   const pointer = libde265._malloc(4);
   try {
-    // A partial picture must not be returned.
+    // Never return a partial picture.
     libde265._de265_set_parameter_bool(decoder, SUPPRESS_FAULTY_PICTURES, 1);
     for (const unit of units) pushUnit(libde265, decoder, unit);
     check(libde265._de265_flush_data(decoder));
@@ -87,7 +87,7 @@ function readPlane(
   return { widthPx, heightPx, samples };
 }
 
-/** Throws for errors of libde265; numbers from 1000 on are warnings. */
+/** Throws for errors of libde265; codes from 1000 on are warnings. */
 function check(code: number): void {
   if (code === NO_MEMORY) throw tooLargeMedia('libde265: no memory');
   if (code !== 0 && code < 1000) throw corruptMedia(`libde265: error ${code}`);

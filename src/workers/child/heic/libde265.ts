@@ -1,9 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
-/**
- * Functions of libde265's C API as Emscripten exports them: pointers and enums are numbers, 64 bits are two numbers.
- */
+/** libde265's C API as Emscripten exports it: pointers and enums are numbers, 64-bit integers are two numbers. */
 export interface Libde265 {
   readonly HEAPU8: Uint8Array;
   readonly HEAP32: Int32Array;
@@ -32,7 +30,7 @@ export interface Libde265 {
   readonly _de265_get_image_matrix_coefficients: (picture: number) => number;
 }
 
-/** Types of WebAssembly, which TypeScript has only for browsers. */
+/** WebAssembly's types, which TypeScript has only for browsers. */
 declare global {
   namespace WebAssembly {
     type Module = object;
@@ -58,11 +56,11 @@ type Factory = (options: {
 let compiled: ReturnType<typeof compile> | undefined;
 
 /**
- * Creates an instance of libde265, the HEVC decoder (LGPL-3.0) inside of `libheif-js`. This build of libheif itself
- * omits deblocking and SAO, and returns green for parts that libde265 could not decode.
+ * Creates an instance of libde265, the HEVC decoder (LGPL-3.0) in `libheif-js`, whose own build of libheif omits
+ * deblocking and SAO, and returns green for parts that libde265 could not decode.
  *
- * The code is compiled for the first HEIC of this process. An instance per file: what a file does to its memory ends
- * with it, and WebAssembly cannot shrink memory.
+ * The code is compiled once per process, but each file gets a new instance, so that a file's effects on memory end with
+ * it. (WebAssembly memory cannot shrink.)
  */
 export async function createLibde265(): Promise<Libde265> {
   compiled ??= compile();
@@ -83,7 +81,7 @@ export async function createLibde265(): Promise<Libde265> {
 
 async function compile() {
   const require = createRequire(import.meta.url);
-  // The package's own entry looks for its binary in the working directory.
+  // The package's entry looks for the binary in the working directory.
   const code = await readFile(require.resolve('libheif-js/libheif-wasm/libheif.wasm'));
   return {
     factory: require('libheif-js/libheif-wasm/libheif.js') as Factory,

@@ -1,13 +1,13 @@
 import { tooLargeMedia } from '../../../formats/byte-reader.ts';
 import type { ByteSource } from '../../../formats/video/av-metadata.ts';
 
-/** Size of a block, as in the main process: parts of blocks would be fetched twice. */
+/** Same as in the main process: otherwise parts of blocks are fetched twice. */
 const BLOCK_BYTES = 64 * 1024;
 
-/** Files up to this size are read at once, which costs less than a second request. */
+/** Maximum size of a file that is read at once, which costs less than a second request. */
 const MAX_SINGLE_READ_BYTES = 4 * BLOCK_BYTES;
 
-/** Bytes of a file, read in whole blocks, each once: a demultiplexer makes thousands of reads of a few bytes. */
+/** Bytes of a file, read in blocks, each once: a demultiplexer makes thousands of reads of a few bytes. */
 export class BlockCache implements ByteSource {
   readonly sizeBytes: number;
   readonly #source: ByteSource;
@@ -20,7 +20,7 @@ export class BlockCache implements ByteSource {
     this.sizeBytes = source.sizeBytes;
   }
 
-  /** Bounds later reads of the source; beyond, they are `MEDIA_TOO_LARGE`. */
+  /** Limits later reads of the source; further ones throw `MEDIA_TOO_LARGE`. */
   limit(maxBytes = Number.POSITIVE_INFINITY, maxReads = Number.POSITIVE_INFINITY): void {
     this.#leftBytes = maxBytes;
     this.#leftReads = maxReads;

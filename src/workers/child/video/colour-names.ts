@@ -4,8 +4,8 @@ import {
 } from '../../../../node_modules/mediabunny/dist/modules/src/misc.js';
 
 /**
- * Names of code points of ITU-T H.273 that WebCodecs lacks. The demultiplexer reports other code points as unspecified;
- * its tables are internal, and its version is pinned.
+ * Adds names of code points (ITU-T H.273) that WebCodecs lacks, which the demultiplexer would report as unspecified.
+ * Its tables are internal, and its version is pinned.
  */
 Object.assign(transfers, { 4: 'bt470m', 5: 'bt470bg' });
 Object.assign(matrices, { 4: 'fcc', 7: 'smpte240m', 8: 'ycgco' });

@@ -4,20 +4,20 @@ import type { VideoCodec } from '../../../formats/video/av-metadata.ts';
 
 const START_CODE = new Uint8Array([0, 0, 0, 1]);
 
-/** Codes of IVF, which also holds the size; Annex B needs neither. */
+/** Codes of IVF, which also contains the size; Annex B needs neither. */
 const IVF_CODES = { vp8: 'VP80', vp9: 'VP90', av1: 'AV01' } as const;
 const IVF_HEADER_BYTES = 32;
 const IVF_FRAME_HEADER_BYTES = 12;
 
-/** Far beyond real pictures, which have a handful of parameter sets and some hundred slices. */
+/** Far more than in real pictures, which have a few parameter sets and some hundred slices. */
 const MAX_UNITS = 20_000;
 const MAX_DESCRIPTION_BYTES = 256 * 1024;
 
 /**
- * Wraps one coded frame in the simplest stream that a decoder reads: Annex B with its parameter sets, or IVF.
+ * Wraps one coded frame in the simplest stream that a decoder reads: Annex B with parameter sets, or IVF.
  *
  * @param description the track's `avcC` or `hvcC`; omit if its samples are Annex B
- * @throws MediaError `UNPROCESSABLE_MEDIA` if lengths leave the frame or the description
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if lengths exceed the frame or the description
  */
 export function toElementaryStream(
   codec: VideoCodec,
@@ -59,7 +59,7 @@ export function readHevcSets(reader: ByteReader): ParameterSets {
   return [sets, (reader.u8(21) & 3) + 1];
 }
 
-/** Appends units with a length of 16 bits each; returns the offset behind them. */
+/** Appends units with 16-bit lengths; returns the offset after them. */
 function readSets(reader: ByteReader, start: number, count: number, sets: Uint8Array[]): number {
   let at = start;
   for (let left = count; left > 0; left -= 1) {
@@ -70,7 +70,7 @@ function readSets(reader: ByteReader, start: number, count: number, sets: Uint8A
   return at;
 }
 
-/** Lists the NAL units of a coded picture, parameter sets first. @throws MediaError if a unit leaves the data */
+/** Lists the NAL units of a coded picture, parameter sets first. @throws MediaError if a unit exceeds the data */
 export function listUnits([sets, lengthBytes]: ParameterSets, data: Uint8Array): Uint8Array[] {
   const units = [...sets];
   for (let at = 0; at < data.length; ) {
@@ -78,7 +78,7 @@ export function listUnits([sets, lengthBytes]: ParameterSets, data: Uint8Array):
     let length = 0;
     for (let index = at; index < start; index += 1) length = length * 256 + (data[index] ?? 0);
     const end = start + length;
-    if (end > data.length) throw corruptMedia('a NAL unit leaves its picture');
+    if (end > data.length) throw corruptMedia('a NAL unit exceeds its picture');
     if (length > 0) addUnit(units, data.subarray(start, end));
     at = end;
   }
@@ -95,7 +95,7 @@ function formatIvf(code: string, frame: Uint8Array, { widthPx, heightPx }: Size)
   head.write(`DKIF\0\0 \0${code}`, 'latin1');
   head.writeUInt16LE(widthPx & 0xffff, 12);
   head.writeUInt16LE(heightPx & 0xffff, 14);
-  // One frame at a rate of 1.
+  // One frame per second, one frame.
   for (const at of [16, 20, 24]) head.writeUInt32LE(1, at);
   head.writeUInt32LE(frame.length, IVF_HEADER_BYTES);
   return Buffer.concat([head, frame]);

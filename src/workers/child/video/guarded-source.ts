@@ -17,21 +17,21 @@ import {
 import { checkFragment, type IsoIndex, readIsoIndex } from '../../../formats/video/iso-index.ts';
 import type { BlockCache } from './block-cache.ts';
 
-/** Limit of the index: movie box; EBML head, tracks and cues (contract §12). */
+/** Maximum bytes of the index: movie box, or EBML head, tracks and cues (contract §12). */
 export const MAX_INDEX_BYTES = 16 * 2 ** 20;
 
-/** Longest header of a box or element that the demultiplexer reads. */
+/** Maximum bytes of a box or element header that the demultiplexer reads. */
 const MAX_HEADER_BYTES = 16;
 
-/** Maximum reads of the demultiplexer, most of them from the cache: bounds millions of tiny boxes. */
+/** Maximum reads of the demultiplexer, most of them cached: limits millions of tiny boxes. */
 const MAX_READS = 200_000;
 
-/** Elements outside of clusters that are read although they leave the file. */
+/** Elements outside of clusters that are read even if they exceed the file. */
 const CUT_IDS: readonly number[] = [ebmlIds.Segment, ebmlIds.Cluster];
 
 const MAX_SINGLE_READ_BYTES = 64 * 1024;
 
-/** Bytes of a track before its tables: its headers and the description of its samples. */
+/** Maximum bytes of a track before its tables: headers and sample descriptions. */
 const HEAD_BYTES = 4096;
 
 /** Titles, covers and positions. */
@@ -42,18 +42,18 @@ type Check = (bytes: Uint8Array) => void;
 export type DemultiplexedContainer = Exclude<AvContainer, 'mp3'>;
 
 /**
- * Source of the demultiplexer, which checks the counts of an index before the demultiplexer expands them. It recognizes
- * an index by the header that the demultiplexer reads before, so both see the same one.
+ * Source of the demultiplexer that checks an index before the demultiplexer expands it. It recognizes the index by the
+ * header that the demultiplexer reads first, so both see the same index.
  *
- * The overridden methods are internal to mediabunny, whose own `CustomSource` reads ahead and keeps copies; its version
- * is pinned.
+ * The overridden methods are internal to mediabunny, whose version is pinned; its `CustomSource` reads ahead and keeps
+ * copies.
  */
 export class GuardedSource extends Source {
   readonly container: DemultiplexedContainer;
-  /** Set once the demultiplexer has read the index. */
+  /** Set when the demultiplexer has read the index. */
   iso: IsoIndex | undefined;
   ebml: EbmlTracks | undefined;
-  /** First error of a read or a check, which the demultiplexer may have replaced. */
+  /** First error of a read or check; the demultiplexer may replace it. */
   failure: unknown;
   readonly #cache: BlockCache;
   readonly #isEbml: boolean;
@@ -112,10 +112,10 @@ export class GuardedSource extends Source {
   }
 
   /**
-   * Schedules the check of the bytes that follow a header.
+   * Schedules the check of the bytes after a header.
    *
-   * @returns the header; of an element that leaves the file, with a size that fits, since the demultiplexer would not
-   *   read it
+   * @returns the header. If the element exceeds the file, its size is reduced: the demultiplexer would not read it
+   *   otherwise
    */
   #scheduleCheck(start: number, header: Uint8Array): Uint8Array {
     if (this.#isIso && header.length >= 8) {
@@ -142,7 +142,7 @@ export class GuardedSource extends Source {
     } else if (element.id === ebmlIds.Cues || element.id === ebmlIds.SeekHead) {
       this.#checks.set(at, (table) => checkEbmlTable(element.id, table));
     }
-    // Half a table, such as cues, would end the demultiplexer, so cut ones are skipped.
+    // Truncated tables, such as cues, are skipped: they would make the demultiplexer fail.
     const isTable = element.id > MAX_CLUSTER_ID && !CUT_IDS.includes(element.id);
     return isTable ? header : fitElement(header, element, this.#cache.sizeBytes - start);
   }
@@ -153,7 +153,7 @@ export class GuardedSource extends Source {
   }
 }
 
-/** Bytes as the demultiplexer takes them (`ReadResult`). */
+/** The demultiplexer's internal `ReadResult`. */
 interface ReadResult {
   readonly bytes: Uint8Array;
   readonly view: DataView;
@@ -161,7 +161,7 @@ interface ReadResult {
 }
 
 /**
- * Runs a step of the demultiplexer, and translates its errors, which are free texts about a damaged file.
+ * Runs a step of the demultiplexer, and translates its errors, which are texts about a damaged file.
  *
  * @throws MediaError of the source, or `UNPROCESSABLE_MEDIA`
  */
@@ -183,8 +183,8 @@ export async function demultiplex<Result>(
 }
 
 /**
- * Reads the payload of a movie box. Zeros replace metadata and the sample tables of audio, which are half of it; the
- * demultiplexer skips these to the next box.
+ * Reads the payload of a movie box. Zeros replace metadata and audio's sample tables (half of the box), which the
+ * demultiplexer skips.
  */
 async function readMovie(cache: BlockCache, start: number, end: number): Promise<Uint8Array> {
   if (end - start <= MAX_SINGLE_READ_BYTES) return await cache.read(start, end);
@@ -194,7 +194,7 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
   };
   let hasVideo = false;
   for (let at = start; at + 8 <= end; ) {
-    // The rest after a video is too short for another one.
+    // The rest after a video is too short for another video track.
     if (hasVideo && end - at <= HEAD_BYTES) break;
     const head = await cache.read(at, Math.min(end, at + HEAD_BYTES));
     const box = readBox(new ByteReader(head, 'ISO'), 0, end - at);
@@ -208,7 +208,7 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
     if (headBytes !== undefined) await copy(at, Math.min(next, at + headBytes));
     else if (IGNORED_BOXES.some((type) => hasAscii(head, 4, type))) await copy(at, at + box.start);
     else {
-      // One read also covers the head of the next box.
+      // Also reads the head of the next box.
       await cache.read(at, Math.min(end, next + HEAD_BYTES));
       await copy(at, next);
     }
@@ -218,7 +218,10 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
   return movie;
 }
 
-/** Returns the bytes of an audio track before its sample tables; `undefined` for other tracks or another sequence. */
+/**
+ * Returns the bytes of an audio track before its sample tables; `undefined` if the track is different, or arranged
+ * differently.
+ */
 function measureAudioHead(head: Uint8Array): number | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   // ISO/IEC 14496-12 §8.4.3: the type follows version, flags and four bytes.

@@ -16,13 +16,13 @@ import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { readMp3DurationS } from './mp3-duration.ts';
 import { isFileError, type OpenedAv, openAv, sniffContainer } from './open-av.ts';
 
-/** Limits of the search for a duration that no header contains. */
+/** Limits of the search for a duration if no header contains it. */
 const MAX_DURATION_BYTES = 8 * 2 ** 20;
 const MAX_DURATION_READS = 8;
-/** More fragments are listed by a table at the end of the file, or are far too many. */
+/** A file with more fragments has a table of them at its end, or far too many. */
 const MAX_FRAGMENT_READS = 2;
 
-/** Containers without video, even if their index is damaged. */
+/** Containers that never have video, even if their index is damaged. */
 const AUDIO_CONTAINERS: readonly AvContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
 
 const CODEC_NAME = /^[\w.-]{1,64}$/;
@@ -35,16 +35,19 @@ const CODECS: Readonly<Partial<Record<string, VideoCodec>>> = {
   av1: 'av1',
 };
 
-/** Orientations by where a track's matrix maps the right side: right, bottom, left, top; unflipped ones first. */
+/**
+ * Orientations by the side to which a track's matrix maps the right one: right, bottom, left, top. Unflipped ones
+ * first.
+ */
 const ORIENTATIONS: readonly (readonly Orientation[])[] = [
   [1, 6, 3, 8],
   [4, 5, 2, 7],
 ];
 
 /**
- * Reads the metadata of a video or audio file, damage included.
+ * Reads the metadata of a video or audio file, even of a damaged one.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the bytes are neither; errors of the source
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the file is neither; errors of the source
  */
 export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
   const cache = new BlockCache(source);
@@ -127,7 +130,7 @@ function orientationOf(matrix: readonly number[]): Orientation {
   return ORIENTATIONS[isFlipped ? 1 : 0]?.[(quarters + 4) % 4] ?? 1;
 }
 
-/** Returns why a file has no poster, by its index. */
+/** Returns why a file has no poster, according to its index. */
 export async function findPosterError(
   { source, tracks, video }: OpenedAv,
   videoTrack: VideoTrack | undefined,
@@ -165,15 +168,15 @@ function unsupported(reason: string): PosterError {
   return { code: 'UNSUPPORTED_MEDIA_TYPE', reason };
 }
 
-/** Returns the codec by RFC 6381, or the container's own name of an unknown codec. */
+/** Returns the RFC 6381 codec, or the container's name of an unknown codec. */
 async function readCodec(opened: OpenedAv, track: InputTrack): Promise<string | undefined> {
   const codec = await track.getCodec();
   if (codec === 'mp3') return 'mp3';
   if (codec?.startsWith('pcm-') || codec === 'ulaw' || codec === 'alaw') return 'pcm';
   const entry = await track.getInternalCodecId();
-  // Codecs without a configuration record declare it in their first packet.
+  // Some codecs have no configuration record, only parameters in their first packet.
   const declared = (await within(opened, () => track.getCodecParameterString())) ?? String(entry);
-  // The demultiplexer has one name for both sample entries of HEVC.
+  // The demultiplexer has one name for both HEVC sample entries.
   const name = entry === 'hvc1' ? declared.replace('hev1', entry) : declared;
   return CODEC_NAME.test(name) ? name : undefined;
 }
@@ -193,7 +196,7 @@ async function readDurationS(opened: OpenedAv): Promise<number | undefined> {
   return await within(opened, async () => {
     if (cache.sizeBytes <= MAX_DURATION_BYTES) await cache.read(0, cache.sizeBytes);
     let longestS = 0;
-    // One after another, so that after a failure no other step is still reading.
+    // Sequential, so that no other read is in progress after a failure.
     for (const track of tracks) {
       const startS = Math.max(0, await track.getFirstTimestamp());
       longestS = Math.max(longestS, (await track.computeDuration()) - startS);
@@ -202,7 +205,7 @@ async function readDurationS(opened: OpenedAv): Promise<number | undefined> {
   });
 }
 
-/** Runs a step within limits; returns `undefined` beyond them, and if the file is damaged. */
+/** Runs a step within limits; returns `undefined` beyond them, or if the file is damaged. */
 async function within<Result>(
   { cache, source }: OpenedAv,
   step: () => Promise<Result>,

@@ -3,22 +3,22 @@ import { corruptMedia, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import { demultiplex } from './guarded-source.ts';
 import { isFileError, type OpenedAv } from './open-av.ts';
 
-/** Limit of a key frame, its alpha included (contract §12). */
+/** Maximum bytes of a key frame with its alpha (contract §12). */
 const MAX_KEY_FRAME_BYTES = 8 * 2 ** 20;
 
-/** Moments of the next candidates if the first key frame is empty, in seconds (contract §12). */
+/** Times of the next candidates if the first key frame is empty, in seconds (contract §12). */
 const LATER_TIMES_S = [2, 5, 10];
 
 export interface KeyFrame {
   readonly data: Uint8Array;
-  /** Coded frame with this one's alpha as luma (WebM). */
+  /** Coded frame whose luma is this frame's alpha (WebM). */
   readonly alpha: Uint8Array | undefined;
 }
 
 /**
- * Yields candidates for the poster: the first key frame, then other ones at later moments that can be read.
+ * Yields candidates for the poster: the first key frame, then readable ones at later times.
  *
- * @throws MediaError if the first one is missing, cut off or too large; errors of the source
+ * @throws MediaError if the first one is missing, truncated or too large; errors of the source
  */
 export async function* readKeyFrames(
   opened: OpenedAv,
@@ -46,7 +46,7 @@ export async function* readKeyFrames(
   }
 }
 
-/** Returns the first key frame; it may be damaged if the index is wrong about it. */
+/** Returns the first key frame, which may be damaged if the index is wrong. */
 async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
   const packets = new EncodedPacketSink(track);
   const found = await packets.getFirstKeyPacket({ metadataOnly: true });

@@ -17,8 +17,8 @@ const PQ = 16;
 const HLG = 18;
 
 /**
- * Light by transfer characteristics (ITU-T H.273 table 3): gamma 2.2 and 2.8, linear, PQ and HLG. All others count as
- * sRGB's (contract §12).
+ * Functions from samples to light by transfer characteristics (ITU-T H.273 table 3): gamma 2.2 and 2.8, linear, PQ and
+ * HLG. All others count as sRGB (contract §12).
  */
 const TO_LIGHT: Readonly<Record<number, (sample: number) => number>> = {
   4: (sample) => sample ** 2.2,
@@ -28,7 +28,7 @@ const TO_LIGHT: Readonly<Record<number, (sample: number) => number>> = {
   [HLG]: fromHlg,
 };
 
-/** Luminance of white, of HLG's display, and the maximum of PQ, in cd/m² (ITU-R BT.2408, BT.2100). */
+/** Luminance of white, of HLG's display, and PQ's maximum, in cd/m² (ITU-R BT.2408, BT.2100). */
 const WHITE_NITS = 203;
 const HLG_NITS = 1_000;
 const PQ_NITS = 10_000;
@@ -37,20 +37,23 @@ const PQ_NITS = 10_000;
 const HLG_GAMMA_LESS_1 = 0.2;
 const BT_2020_LUMINANCE = [0.2627, 0.678, 0.0593] as const;
 
-/** Light from which on it is rolled off towards white (contract §12). */
+/** Light above which it is rolled off towards white (contract §12). */
 const KNEE = 0.9;
-/** Light between the knee and white. The brightest channel approaches white; the others follow, so that hues stay. */
+/**
+ * Light between the knee and white. The brightest channel approaches white, and the others follow, which preserves
+ * hues.
+ */
 const HEADROOM = 1 - KNEE;
 
 const SAMPLE_STEPS = 4096;
 const LIGHT_STEPS = 16_384;
 
-/** The last map: its tables take about 5 ms, and each frame of an animation uses it. */
+/** The last map, cached for the frames of an animation: its tables take about 5 ms. */
 let latest: (CodePoints & { readonly map: MapColours | undefined }) | undefined;
 
 /**
- * Returns the map of colours to sRGB; `undefined` if they count as sRGB (contract §12). Unspecified primaries of PQ and
- * HLG are those of BT.2020.
+ * Returns the map of colours to sRGB, or `undefined` if they count as sRGB (contract §12). Unspecified primaries of PQ
+ * and HLG count as BT.2020.
  */
 export function mapToSrgb({ primaries, transfer }: CodePoints): MapColours | undefined {
   if (latest?.primaries !== primaries || latest.transfer !== transfer) {
@@ -93,25 +96,25 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
   };
 }
 
-/** Inverse of sRGB's curve (IEC 61966-2-1), for which those of BT.709 and BT.2020 count. */
+/** Inverse of sRGB's curve (IEC 61966-2-1), also used for those of BT.709 and BT.2020. */
 function fromSrgb(sample: number): number {
   return sample <= 0.04045 ? sample / 12.92 : ((sample + 0.055) / 1.055) ** 2.4;
 }
 
-/** Light of the display relative to white, from a sample of PQ (SMPTE ST 2084). */
+/** Returns display light relative to white, from a PQ sample (SMPTE ST 2084). */
 function fromPq(sample: number): number {
   const root = sample ** (32 / 2523);
   const light = Math.max(0, root - 107 / 128) / (2413 / 128 - (2392 / 128) * root);
   return (light ** (8192 / 1305) * PQ_NITS) / WHITE_NITS;
 }
 
-/** Light of the scene, 0 to 1, from a sample of HLG (ITU-R BT.2100 table 5). */
+/** Returns scene light, 0 to 1, from an HLG sample (ITU-R BT.2100 table 5). */
 function fromHlg(sample: number): number {
   const [a, b, c] = [0.17883277, 0.28466892, 0.55991073];
   return sample <= 0.5 ? sample ** 2 / 3 : (Math.exp((sample - c) / a) + b) / 12;
 }
 
-/** Factor from light of the scene of a luminance, 0 to 1, to light of the display relative to white (BT.2100 table 5). */
+/** Returns the factor from scene light of a luminance, 0 to 1, to display light relative to white (BT.2100 table 5). */
 function hlgGain(scene: number): number {
   return (HLG_NITS / WHITE_NITS) * scene ** HLG_GAMMA_LESS_1;
 }

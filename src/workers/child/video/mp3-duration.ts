@@ -4,17 +4,17 @@ import type { BlockCache } from './block-cache.ts';
 
 const ID3_HEADER_BYTES = 10;
 
-/** Bytes after a tag in which the first frame may begin; its header may contain the number of all frames. */
+/** Bytes after a tag in which the first frame must begin; its header may contain the number of frames. */
 const MAX_FIRST_BYTES = 4096;
 
-/** Offsets of the name `Xing` in a frame, by version and channels; that of `VBRI` is always 32. */
+/** Offsets of `Xing` in a frame, by version and channels; that of `VBRI` is constant. */
 const XING_OFFSETS = [13, 21, 36];
 const VBRI_OFFSET = 36;
 
 /**
- * Returns the duration of MPEG audio layer III in seconds: by its header (Xing, Info, VBRI), else by counting frames.
+ * Returns the duration of MPEG audio layer III in seconds: from its header (Xing, Info, VBRI), else by counting frames.
  *
- * @param maxBytes of a file whose frames are counted; `undefined` is returned for a longer one
+ * @param maxBytes of a file whose frames are counted; returns `undefined` for a longer one
  */
 export async function readMp3DurationS(
   cache: BlockCache,

@@ -20,10 +20,10 @@ import { demultiplex, type GuardedSource, MAX_INDEX_BYTES } from './guarded-sour
 
 const PREFIX_BYTES = 128;
 
-/** Codecs of covers and of pictures of chapters, which are no video (contract §12). */
+/** Codecs of covers and chapter pictures, which do not count as video (contract §12). */
 const COVER_CODECS = ['jpeg', 'png ', 'gif ', 'tiff', 'bmp '];
 
-/** Format of ISO boxes that accepts every file: those of QuickTime may begin with any box. */
+/** ISO format that accepts every file: QuickTime files may begin with any box. */
 class IsoFormat extends Mp4InputFormat {
   async _canReadInput(): Promise<boolean> {
     return true;
@@ -41,7 +41,7 @@ const formats = {
   flac: FLAC,
 };
 
-/** The demultiplexer writes warnings about damaged files to the console. */
+/** The demultiplexer would write warnings about damaged files to the console. */
 Logging.level = LogLevel.Silent;
 
 export interface OpenedAv {
@@ -85,7 +85,7 @@ export async function openAv(cache: BlockCache, source: GuardedSource): Promise<
   return { cache, source, ...opened, audioTracks };
 }
 
-/** Whether an error is about the file, not about its source. */
+/** Whether the file caused an error, not its source. */
 export function isFileError(error: unknown): error is MediaError & Pick<PosterError, 'code'> {
   return (
     error instanceof MediaError &&

@@ -23,7 +23,7 @@ import { mapToSrgb } from './map-to-srgb.ts';
 import { isFileError, type OpenedAv, openAv, sniffContainer } from './open-av.ts';
 import { type DecodedFrame, isEmpty, readY4m } from './y4m.ts';
 
-/** Height from which a video without tags has the matrix of BT.709 (contract §12). */
+/** Minimum height of an untagged video that has the matrix of BT.709 (contract §12). */
 const MIN_HD_HEIGHT_PX = 720;
 
 /** Matrix coefficients by name (ITU-T H.273 table 4). */
@@ -65,10 +65,10 @@ interface Picture {
 }
 
 /**
- * Renders the poster of a video (contract §12): the first key frame that shows something, auto-oriented, with square
+ * Renders the poster of a video (contract §12): the first key frame that is not empty, auto-oriented, with square
  * pixels, in sRGB.
  *
- * @param job with the `originalSize` and `orientation` of its metadata
+ * @param job with `originalSize` and `orientation` from the video's metadata
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; errors of the source and of the decoder
  */
 export async function renderPoster(
@@ -79,13 +79,13 @@ export async function renderPoster(
   const video = await openVideo(source, decoder);
   const { codedSize, size, orientation } = video.videoTrack;
   const isPlanned = isSameSize(size, job.originalSize) && orientation === job.orientation;
-  if (!isPlanned) throw corruptMedia('another video than the planned one');
+  if (!isPlanned) throw corruptMedia('the video differs from the planned one');
   const { frame, alpha } = await choosePicture(video);
   const { opened, track } = video;
-  // By the container's tags, else by the stream's.
+  // The container's tags have priority over the stream's.
   const colour = await demultiplex(opened.source, () => track.getColorSpace());
   const picture = toPicture(frame, colour, codedSize);
-  // The luma of alpha has the full range, whatever its stream declares (WebM container guidelines).
+  // The luma of alpha has the full range, regardless of its stream's declaration (WebM container guidelines).
   const opacity = alpha && { ...alpha, matrix: 0, isFullRange: true };
   const pixels = toRgb(picture, opacity, mapToSrgb(codePointsOf(colour)));
   const image = resize(await upright(await square(pixels, size), orientation), job);
@@ -102,7 +102,7 @@ function codePointsOf({ primaries, transfer }: VideoColorSpaceInit): CodePoints 
 async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Decodable> {
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
-  if (container === undefined || container === 'mp3') throw corruptMedia('no container of a video');
+  if (container === undefined || container === 'mp3') throw corruptMedia('not a video container');
   const opened = await openAv(cache, new GuardedSource(cache, container));
   const videoTrack = opened.video && (await readVideoTrack(opened, opened.video));
   const posterError = await findPosterError(opened, videoTrack);
@@ -117,7 +117,7 @@ async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Dec
   return { opened, track, videoTrack, codec: videoTrack.codec, decoder, description };
 }
 
-/** Decodes key frames until one shows something; otherwise returns the first one. */
+/** Decodes key frames until one is not empty; otherwise returns the first. */
 async function choosePicture(video: Decodable): Promise<Picture> {
   let first: (() => Promise<Picture>) | undefined;
   for await (const { data, alpha } of readKeyFrames(video.opened, video.track)) {

@@ -6,18 +6,18 @@ import type { Plane } from '../picture-to-rgb.ts';
 export interface DecodedFrame {
   readonly planes: readonly Plane[];
   readonly depth: number;
-  /** Range that the stream declares. */
+  /** Range as declared by the stream. */
   readonly isFullRange: boolean | undefined;
 }
 
-/** Chroma samples per luma sample, across and down, by the beginning of the format's name; `mono` has none. */
+/** Chroma samples per luma sample, across and down, by prefix of the format's name; `mono` has none. */
 const SUBSAMPLING: Readonly<Record<string, readonly [across: number, down: number]>> = {
   '420': [2, 2],
   '422': [2, 1],
   '444': [1, 1],
 };
 
-/** Reads a YUV4MPEG2 file of exactly one frame; rejects all else with `UNPROCESSABLE_MEDIA`. */
+/** Reads a YUV4MPEG2 file of exactly one frame. @throws MediaError `UNPROCESSABLE_MEDIA` for any other file */
 export function readY4m(file: Uint8Array, { widthPx, heightPx }: Size): DecodedFrame {
   const head = Buffer.from(file.subarray(0, MAX_Y4M_HEAD_BYTES)).toString('latin1');
   const lines = /^YUV4MPEG2 ([^\n]*)\nFRAME[^\n]*\n/.exec(head);
@@ -47,17 +47,17 @@ export function readY4m(file: Uint8Array, { widthPx, heightPx }: Size): DecodedF
   return { planes, depth, isFullRange: range ? range[1] === 'FULL' : undefined };
 }
 
-/** Views little-endian samples as numbers; copies them, since they may begin at an odd byte. */
+/** Returns little-endian samples as numbers; copies them, since they may start at an odd byte. */
 function toUint16(bytes: Uint8Array): Uint16Array {
   return new Uint16Array(new Uint8Array(bytes).buffer);
 }
 
-/** Levels of luma, and width of the range of an empty frame. */
+/** Levels of luma, and the width of an empty frame's range. */
 const LEVELS = 256;
 const EMPTY_LEVELS = 16;
 const EMPTY_FRACTION = 0.98;
 
-/** Whether a frame shows nothing: nearly all luma samples have nearly the same value (contract §12). */
+/** Whether a frame is empty: nearly all luma samples are nearly equal (contract §12). */
 export function isEmpty({ planes: [luma], depth }: DecodedFrame): boolean {
   if (luma === undefined) return true;
   const counts = new Uint32Array(LEVELS);
