@@ -57,7 +57,6 @@ const containers: readonly Container[] = [
   { hasMagic: isHeif, readHeader: readHeifHeader, prepare: prepareHeif },
 ];
 
-/** Returns the row of a file by its first bytes. */
 export function containerOf(bytes: Uint8Array): Container | undefined {
   return containers.find(({ hasMagic }) => hasMagic(bytes));
 }
@@ -68,10 +67,8 @@ export function isDecodable(prefix: Uint8Array): boolean {
 
 /**
  * Reads the header of a complete original; `undefined` for a container that we do not decode (415). Traverses the
- * container to its end in linear time, to detect truncated files even if nothing is decoded later; skips pixel data and
- * damage in it.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the container is truncated or corrupt, unless decoders only warn
+ * container to its end in linear time, to detect truncated files even if nothing is decoded later; ignores damage in
+ * pixel data. @throws MediaError `UNPROCESSABLE_MEDIA` if the container is corrupt, unless decoders only warn
  */
 export function readImageHeader(bytes: Uint8Array): ImageHeader | undefined {
   return containerOf(bytes)?.readHeader(bytes);

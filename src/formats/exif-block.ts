@@ -12,9 +12,8 @@ const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orient
 const SHORT = 3;
 
 /**
- * Reads the orientation of the main image (IFD 0, tag 0x0112) from a TIFF structure, with or without the prefix
- * `Exif\0\0`. Returns 1 unless it is a single SHORT from 1 to 8: invalid metadata never makes an image unreadable
- * (TIFF 6.0 §2, Exif 2.32 §4.6.4 A).
+ * Reads the orientation (IFD 0, tag 0x0112) of a TIFF structure, with or without a prefix. Returns 1 unless it is a
+ * single SHORT from 1 to 8: invalid metadata never makes an image unreadable (TIFF 6.0 §2, Exif 2.32 §4.6.4 A).
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
   return findExifOrientation(block) ?? 1;
@@ -74,7 +73,7 @@ export function withPlainExif(
   return plain;
 }
 
-/** Returns a TIFF structure of 26 bytes with only the orientation; its last four may be cut off. */
+/** Returns 26 bytes of TIFF with only the orientation; the last four may be cut off. */
 export function formatPlainTiff(orientation: Orientation): Buffer {
   const tiff = Buffer.from(PLAIN_TIFF);
   tiff[VALUE_AT] = orientation;

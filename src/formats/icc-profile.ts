@@ -21,27 +21,18 @@ const HEADER_BYTES = 128;
 const MAX_MAJOR_VERSION = 4;
 /** Signature, offset and size of a tag. */
 const ENTRY_BYTES = 12;
-/** lcms2's limit. */
 const MAX_TAGS = 100;
 /** Look-up tables, which have precedence over matrix and curves (ICC.1:2022 §9.1). */
 const TABLE_TAGS = ['A2B0', 'D2B0'];
 
-/**
- * Matrix from XYZ under D50 to linear sRGB: the inverse of the one in sRGB's own profile, which therefore changes
- * nothing.
- */
+/** Matrix from XYZ under D50 to linear sRGB: the inverse of the one in sRGB's profile, which then changes nothing. */
 const XYZ_TO_SRGB: Matrix = [
   [3.134112, -1.617392, -0.490633],
   [-0.978787, 1.91628, 0.033455],
   [0.071983, -0.228986, 1.405386],
 ];
 
-/**
- * Reads an ICC profile of matrix and curves, the kind that nearly all images use.
- *
- * @param kind of the pixels that the profile must match
- * @returns `undefined` for other and broken profiles
- */
+/** Reads a profile of matrix and curves, the usual kind; `undefined` for others. @param kind of the pixels */
 export function readMatrixProfile(
   profile: Uint8Array,
   kind: MatrixProfile['kind'],

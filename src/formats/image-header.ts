@@ -63,10 +63,7 @@ export interface ImageHeader {
   readonly gamma?: number | undefined;
   /** Code points of a PNG (`cICP`), which override its profile and gamma. */
   readonly codePoints?: CodePoints | undefined;
-  /**
-   * Whether sharp needs no metadata call: at most 8 bits, no profile or code points, and a size on which decoders
-   * agree.
-   */
+  /** Whether sharp needs no metadata call: at most 8 bits, no profile or code points, an undisputed size. */
   readonly isPlain?: boolean;
   readonly hasLoss?: boolean;
   /**

@@ -22,8 +22,8 @@ export interface FrameSource {
   /**
    * Yields the pieces of a Y4M file, at most `maxFrameBytes`.
    *
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or crashed the decoder, `OVERLOADED` if no process
-   *   could start; or `signal.reason`
+   * @throws MediaError `UNPROCESSABLE_MEDIA` for a bad frame, `OVERLOADED` if no process could start; or
+   *   `signal.reason`
    */
   decode(request: DecodeRequest, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
@@ -54,8 +54,8 @@ export function isResponseTo(
 }
 
 /**
- * Opens the requested range or frame. @throws ProtocolError if the job does not allow the request; with a complete
- * original, it allows none
+ * Opens the requested range or frame. @throws ProtocolError if the job does not allow it: a complete original needs
+ * none
  */
 export function openRequest(
   { job, original }: WorkerJob,
@@ -90,10 +90,7 @@ async function* readRange(
   yield await original.read(start, end, signal);
 }
 
-/**
- * Replies to a request; the job fails with an error that the original did not cause. @throws `signal.reason`, the end
- * of the worker
- */
+/** Replies to a request. The job fails with an error of ours. @throws `signal.reason` if the worker ends */
 export async function reply(
   channel: Socket,
   open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,

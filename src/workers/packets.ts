@@ -41,10 +41,7 @@ export class PacketReader {
     this.#bounds = bounds;
   }
 
-  /**
-   * Yields each packet that the chunk completes. @throws ProtocolError if it exceeds the bounds, or its header is not
-   * JSON
-   */
+  /** Yields each packet that the chunk completes. @throws ProtocolError for one beyond the bounds, or without JSON */
   *read(chunk: Uint8Array): Generator<Packet, void> {
     let rest = this.#prefix.take(chunk);
     while (this.#prefix.isFull) {
@@ -126,10 +123,7 @@ export function formatPacket(header: object, body: Uint8Array = NO_BYTES): Uint8
   return body.length === 0 ? [head] : [head, body];
 }
 
-/**
- * Writes a packet in one system call, which wakes the other side once. Returns false if the caller should wait for
- * `drain`.
- */
+/** Writes a packet in one system call, which wakes the other side once. Returns false until `drain`. */
 export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

@@ -74,11 +74,7 @@ const headers = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/**
- * Parses a message of a worker that may be compromised: returns only known fields with valid values.
- *
- * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
- */
+/** Returns only known fields with valid values: the worker may be compromised. @throws ProtocolError */
 export function parseMessage({ header, body }: Packet): WorkerMessage {
   if (body === undefined) throw new ProtocolError('a body that does not fit into memory');
   const { data: message } = headers.safeParse(header);

@@ -35,24 +35,18 @@ export interface WorkerPoolOptions {
   readonly doubles?: PoolDoubles;
 }
 
-/**
- * Light renders get most of a core next to heavy ones, which at 15 do not starve. The main process has priority over
- * both.
- */
+/** Light renders get most of a core; heavy ones, at 15, do not starve. The main process has priority over both. */
 const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
 
 /** Jobs after which a worker is recycled, because of slow leaks; a start takes 0.2 s. */
 const MAX_JOBS = 10_000;
 
-/**
- * Idle time after which a heavy worker beyond the first ends: heavy renders arrive in bursts, and a start takes 0.3 s.
- */
+/** Idle time of a heavy worker beyond the first: heavy renders arrive in bursts, and a start takes 0.3 s. */
 const MAX_IDLE_MS = 60_000;
 
 /**
- * Renders in pre-forked processes, one job at a time in each; each lane may have one for every core. A job past its
- * deadline is killed with its process, since sharp's timeout stops neither libimagequant nor libaom. If a process dies,
- * its job is retried once.
+ * Renders in pre-forked processes, one job at a time in each. A job past its deadline is killed with its process, since
+ * sharp's timeout stops neither libimagequant nor libaom. If a process dies, its job is retried once.
  */
 export class WorkerPool implements Renderer {
   readonly #options: WorkerPoolOptions;
@@ -76,9 +70,8 @@ export class WorkerPool implements Renderer {
   }
 
   /**
-   * Starts the workers in the strongest sandbox that works, and waits until all are ready.
-   *
-   * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped
+   * Starts workers in the strongest sandbox that works. @throws Error if none starts, MediaError `OVERLOADED` if
+   * stopped
    */
   async start(): Promise<void> {
     // Not awaited: only videos need the decoder.
@@ -190,10 +183,7 @@ export class WorkerPool implements Renderer {
   }
 }
 
-/**
- * Returns the resident memory above which a worker is recycled, in bytes: a quarter of its limit, at least 192 MiB. (A
- * worker stayed at 137 MiB after 2 000 ordinary jobs.)
- */
+/** Memory in bytes above which a worker is recycled; one stayed at 137 MiB after 2 000 ordinary jobs. */
 function recycleAboveBytes(memoryBytes: number): number {
   return Math.max(memoryBytes / 4, 192 * 1024 * 1024);
 }

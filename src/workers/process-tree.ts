@@ -27,10 +27,8 @@ export function findWorker(startedId: number, isIsolated: boolean): number {
 }
 
 /**
- * Kills a worker. The first process of a PID namespace takes all others along, and the started program ends after it.
- *
- * Only after `polls` polls, kills the started program itself: a process that it is just starting would have no parent,
- * and remain defunct if the service is PID 1 of a container.
+ * Kills a worker: the first process of a PID namespace, which takes all others along. Only after `polls` polls, kills
+ * the started program: a process that it is just starting would remain defunct if the service is PID 1 of a container.
  */
 export function killWorker(child: ChildProcess, isIsolated: boolean, polls: number): void {
   if (child.exitCode !== null || child.signalCode !== null) return;

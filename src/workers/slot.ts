@@ -29,7 +29,6 @@ interface SlotSettings {
   /** Whether the slot always has a worker. Otherwise one starts on demand, and ends when idle. */
   readonly isPermanent: boolean;
   readonly maxIdleMs: number;
-  /** Number of jobs after which a worker is recycled. */
   readonly maxJobs: number;
   /** Resident memory after a job, in bytes, above which a worker is recycled. */
   readonly maxRssBytes: number;
@@ -44,10 +43,7 @@ const MAX_WAIT_MS = 10_000;
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
 
-/**
- * A CPU slot, which runs one job at a time in its worker. When a worker ends, the next one starts: at once, or with
- * back-off after failed starts.
- */
+/** Runs one job at a time in its worker, which is replaced when it ends; after failed starts, with back-off. */
 export class Slot implements RenderSlot {
   readonly #settings: SlotSettings;
   /** `undefined` until a sandbox has worked; until then, no worker is replaced. */
@@ -55,7 +51,6 @@ export class Slot implements RenderSlot {
   #process: WorkerProcess | undefined;
   /** Timer of the next start, or of the idle time of the current process. */
   #timer: NodeJS.Timeout | undefined;
-  /** Consecutive failed starts. */
   #failures = 0;
   /** Resumes the job that waits for a worker. */
   #wake: (() => void) | undefined;
@@ -94,11 +89,7 @@ export class Slot implements RenderSlot {
     throw failureOf(response);
   }
 
-  /**
-   * Starts a first worker in a sandbox that may not work; no other worker replaces it before `enable`.
-   *
-   * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot was stopped
-   */
+  /** Starts a first worker in a sandbox that may not work. @throws Error if it ends too soon, MediaError if stopped */
   async probe(startWorker: StartWorker): Promise<void> {
     this.#stopping.signal.throwIfAborted();
     await this.#startProcess(startWorker).ready;

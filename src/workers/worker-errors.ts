@@ -16,10 +16,9 @@ export type KillReason =
 
 export const OUT_OF_MEMORY = 'no memory left';
 
-/** A worker ended during a job, which may be retried in another worker. */
+/** A worker ended during a job; it may be retried in another one. */
 export class WorkerExited extends Error {
   override readonly name = 'WorkerExited';
-  /** Signal, exit status, or reason why the start failed. */
   readonly ending: string;
   /** Milliseconds until the job's deadline; `undefined` if the worker had not begun the job. */
   readonly leftMs: number | undefined;
@@ -42,17 +41,13 @@ export function overloaded(reason: string): MediaError {
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }
 
-/**
- * Returns the error of a job past its deadline. The job is not at fault if a signal or a debugger had stopped the
- * worker.
- */
+/** A worker that a signal or a debugger has stopped is not at fault for a missed deadline. */
 export function deadlineError(isStopped: boolean): MediaError {
   if (isStopped) return overloaded('The worker is stopped.');
   const cause = new WorkerLost('The worker was killed at its deadline.');
   return new MediaError('TRANSFORM_TIMEOUT', { cause });
 }
 
-/** Returns the error of a job, with the time for a retry if the job had begun. */
 export function toJobError(error: unknown, leftMs: number | undefined): unknown {
   if (error instanceof WorkerExited) return new WorkerExited(error.ending, leftMs);
   if (!(error instanceof ProtocolError)) return error;
@@ -60,7 +55,7 @@ export function toJobError(error: unknown, leftMs: number | undefined): unknown 
   return leftMs === undefined ? new WorkerExited(ending) : lostWorker(ending);
 }
 
-/** Returns the error of a response; an unexpected one is a bug, hence a 500. */
+/** An unexpected response is a bug, hence a 500. */
 export function failureOf(response: WorkerResponse): Error {
   if (response.kind !== 'failed') return new Error(`Unexpected response "${response.kind}".`);
   const { code, detail } = response;

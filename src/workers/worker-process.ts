@@ -99,10 +99,10 @@ export class WorkerProcess {
   }
 
   /**
-   * Runs one job, and replies to the worker's requests one at a time, within bounds, since it may be compromised.
+   * Runs one job; replies to the worker's requests one at a time, within bounds, since it may be compromised.
    *
    * @throws WorkerExited if the worker ends or has ended, MediaError `TRANSFORM_TIMEOUT` at the deadline,
-   *   `UNPROCESSABLE_MEDIA` if the process violates the protocol during the job; errors of the original's reader; or
+   *   `UNPROCESSABLE_MEDIA` for a violation of the protocol during the job; errors of the original's reader; or
    *   `signal.reason`
    */
   async run(job: WorkerJob, { signal, timeoutMs }: RenderBounds): Promise<WorkerResponse> {

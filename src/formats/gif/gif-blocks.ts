@@ -11,7 +11,6 @@ export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff
 /** Maximum bits of a code (GIF89a appendix F); libnsgif rejects a root code of this size. */
 export const MAX_CODE_BITS = 12;
 
-/** Whether the bytes begin with `GIF8`, libvips' magic. */
 export function isGif(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'GIF8');
 }
@@ -40,9 +39,7 @@ export interface GifImageBlock {
   readonly control: number | undefined;
 }
 
-/**
- * End of the blocks. `junk`: libnsgif and browsers accept no block there; `truncated`: the last block exceeds the file.
- */
+/** End of the blocks; `junk`: bytes that libnsgif and browsers reject; `truncated`: the last block exceeds the file. */
 export interface GifEnd {
   readonly kind: 'trailer' | 'end of file' | 'junk' | 'truncated';
   readonly start: number;
@@ -87,12 +84,12 @@ export function* iterateGifBlocks(
   else yield { kind: 'truncated', start, control, image: image?.end === start ? image : undefined };
 }
 
-/** Returns the length of a colour table from its packed field (GIF89a §18, §20). */
+/** Length of a colour table by its packed field (GIF89a §18, §20). */
 export function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
 }
 
-/** Returns the offset after the zero that ends the sub-blocks, or past the end of the file. */
+/** May return an offset past the end of the file. */
 function skipSubBlocks(gif: Uint8Array, first: number): number {
   let position = first;
   for (;;) {

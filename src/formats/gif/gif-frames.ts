@@ -82,9 +82,8 @@ export function unpackedPixels(frame: GifFrame, canvas: Size): number {
 }
 
 /**
- * Rewrites a GIF to its visible parts: colour tables, images with unchanged data, delays, disposals and loops.
+ * Rewrites a GIF that `isRewritable` to its visible parts: colour tables, images with unchanged data, timing.
  *
- * @param gif reported as rewritable by `readGifHeader`
  * @throws MediaError `UNPROCESSABLE_MEDIA` if our decoder would reject the data of an image
  */
 export function rewriteGif(

@@ -9,11 +9,7 @@ const MAX_BLOCK_BYTES = 255;
 const SLOTS = 1 << 14;
 
 /**
- * Compresses the colour indices of an image (GIF89a appendix F).
- *
- * @param indices row by row
- * @param rootBits bits of an index, 2 to 8
- * @returns code size and sub-blocks
+ * Returns code size and sub-blocks (GIF89a appendix F). @param indices row by row; @param rootBits of an index, 2 to 8
  */
 export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Array {
   const clear = 1 << rootBits;

@@ -2,7 +2,6 @@ import { type Animation, roundDelays, type Size } from '../image-header.ts';
 import { gifLabel } from './gif-blocks.ts';
 import { compressIndices } from './gif-lzw.ts';
 
-/** A region of the canvas, in pixels. */
 export interface Area {
   readonly left: number;
   readonly top: number;
@@ -18,7 +17,6 @@ export interface GifImage {
   readonly isCleared: boolean;
 }
 
-/** Contents of a GIF apart from its images. */
 export interface GifScreen {
   readonly size: Size;
   /** Red, green and blue of at most 256 colours. */
@@ -70,10 +68,7 @@ export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer 
   return Buffer.concat([...parts, END_OF_GIF]);
 }
 
-/**
- * Returns the bytes before the first image. `settings` has the packed field, background and aspect ratio of the screen
- * (GIF89a §18), and the colour table.
- */
+/** Returns the bytes before the first image. `settings`: packed field, background, aspect ratio (GIF89a §18), table. */
 export function beginGif(
   { widthPx, heightPx }: Size,
   settings: Uint8Array,

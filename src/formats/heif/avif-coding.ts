@@ -25,10 +25,7 @@ export const BT_601 = 6;
 /** Offset of the matrix in `colr`, after `nclx` and two code points. */
 const MATRIX_AT = 8;
 
-/**
- * Reads the coding of samples from `colr`, else from the AV1 image. For alpha, only its AV1 image counts, as in
- * libavif.
- */
+/** Reads the coding from `colr`, else from the AV1 image; that of alpha only from its AV1 image, as libavif does. */
 export function readAvifCoding(heif: HeifFile): AvifCoding {
   const { profile, coding, codingBox } = readHeifColour(heif);
   const [plane] = findAlphaPlanes(heif, heif.primary);

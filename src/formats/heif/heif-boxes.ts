@@ -28,7 +28,6 @@ export function toFullBox(reader: ByteReader, box: Box): FullBox {
   return { ...box, start: box.start + 4, version: word >>> 24, flags: word & 0xff_ffff };
 }
 
-/** Reads the fields of a box in sequence, never past its end. */
 export class BoxCursor {
   readonly #reader: ByteReader;
   readonly #box: Box;

@@ -10,10 +10,7 @@ const MAX_GRID_BYTES = 12;
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_EXTRA_BYTES = 64 * 1024;
 
-/**
- * Minimum pixels that a tile counts as, since each needs a new decoder: 14 400 tiles of 96×64 px took more than the 15
- * s of a render, and 4096 of them 4 to 11 s.
- */
+/** Minimum pixels that a tile counts as: each takes a new decoder, and 4096 of 96×64 px took 4 to 11 s. */
 const MIN_TILE_PIXELS = 256 * 128;
 
 /** Maximum length of a chain of items that repeat one another. */
@@ -24,9 +21,7 @@ const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:he
 
 /**
  * Counts the decoded pixels of an item: its own before `clap`, those of its sources for each use, or those of its alpha
- * plane, if these are more.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a part is missing or empty, or its tiles do not cover a grid
+ * plane if these are more. @throws MediaError for a missing or empty part, or a grid that is not covered
  */
 export function countCodedPixels(heif: HeifFile, item: number): number {
   const alpha = findAlphaPlanes(heif, item).flatMap((plane) => {
@@ -40,9 +35,7 @@ export function countCodedPixels(heif: HeifFile, item: number): number {
 
 /**
  * Returns the images that an item repeats by `iden`, each with further transforms (ISO/IEC 23008-12 §6.6.2.1): from the
- * coded image, grid or overlay to the item.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the chain is too long
+ * coded image, grid or overlay to the item. @throws MediaError for a long chain
  */
 export function followIdentity(heif: HeifFile, item: number): readonly number[] {
   const chain = [item];
@@ -63,7 +56,6 @@ export function findAlphaPlanes(heif: HeifFile, item: number): number[] {
     .filter((plane) => isAlpha(heif, plane));
 }
 
-/** Returns the tiles of an item and of its alpha planes; empty without a grid. */
 export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
   const shown = [...followIdentity(heif, item), ...findAlphaPlanes(heif, item)];
   const grids = shown.filter((part) => heif.types.get(part) === 'grid');
@@ -91,7 +83,6 @@ function countPixels(heif: HeifFile, shown: number): number {
     : sources.reduce((sum, source) => sum + countCoded(heif, source), 0);
 }
 
-/** Counts the pixels of a grid of tiles of one size (§6.6.2.3.1). */
 function countGrid(heif: HeifFile, item: number): number {
   const { rows, columns, widthPx, heightPx } = readGrid(heif, item);
   const tiles = heif.sourcesOf(item);

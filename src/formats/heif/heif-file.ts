@@ -10,16 +10,13 @@ const MAX_EXTENTS = 100_000;
 /** Maximum references: more than the 65 536 tiles of the largest grid. */
 const MAX_REFERENCES = 100_000;
 
-/**
- * Maximum reads, which limits the product of all counts: the smallest tiles of 100 megapixels with alpha need 160 000.
- */
+/** Maximum reads, to limit the product of all counts: the smallest tiles of 100 megapixels with alpha need 160 000. */
 const MAX_READS = 200_000;
 
 /** Items of a file of ISO boxes (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
 export interface HeifFile {
   readonly meta: Meta;
   readonly primary: number;
-  /** In file order. */
   readonly entries: readonly ItemEntry[];
   /** Four-character types by item id. */
   readonly types: ReadonlyMap<number, string>;
@@ -37,10 +34,9 @@ export interface HeifFile {
 }
 
 /**
- * Opens a file that begins with a file type box; `undefined` if it contains only tracks.
+ * Opens a file that begins with a file type box; `undefined` if it contains only tracks. @throws MediaError
  *
  * @param sizeBytes size of the file, if `bytes` is only a prefix
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or item exceeds the file, or the primary item is missing
  */
 export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile | undefined {
   const reader = new ByteReader(bytes, 'HEIF', MAX_READS);
@@ -83,7 +79,6 @@ export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile 
   };
 }
 
-/** Returns the joined bytes of an item. @throws MediaError if they are longer than `maxBytes` */
 export function readItem({ meta, locations }: HeifFile, item: number, maxBytes: number): Buffer {
   const parts = locations.get(item) ?? [];
   const bytes = parts.map(({ start, end }) => meta.reader.slice(start, end));
@@ -164,7 +159,6 @@ interface Reference {
   readonly to: readonly number[];
 }
 
-/** Reads `iref` (§8.11.12). */
 function readReferences(meta: Meta): Reference[] {
   const { reader, boxes } = meta;
   if (!boxes.has('iref')) return [];
@@ -192,7 +186,6 @@ export interface DeclaredLocation {
   readonly extents: readonly { readonly offset: number; readonly length: number }[];
 }
 
-/** Yields the items of `iloc`. */
 export function* iterateLocations(meta: Meta): Generator<DeclaredLocation, void> {
   const box = toFullBox(meta.reader, findBox(meta, 'iloc'));
   const cursor = new BoxCursor(meta.reader, box);

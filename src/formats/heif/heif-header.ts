@@ -6,9 +6,7 @@ import { countCodedPixels, followIdentity } from './heif-derivation.ts';
 import { type HeifFile, openHeif } from './heif-file.ts';
 import { readShownSize } from './heif-properties.ts';
 
-/**
- * Media types by major brand of files that may contain a still (ISO/IEC 23008-12 Annex B, AV1 Image File Format §6).
- */
+/** Media types by major brand of a still (ISO/IEC 23008-12 Annex B, AV1 Image File Format §6). */
 const MAJOR_BRANDS: ReadonlyMap<string, string> = new Map([
   ['avif', 'image/avif'],
   ['avis', 'image/avif'],
@@ -46,11 +44,9 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Reads the header of the primary image of an ISO file (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an image
- * sequence; `undefined` for a foreign codec, and for a file of only tracks.
- *
- * As in libheif, the size is that after `clap` and `irot`. Boxes after the meta box are not read; items beyond the end
- * of the file reveal truncation, except in a prefix.
+ * Reads the primary image of an ISO file (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an image sequence;
+ * `undefined` for a foreign codec, and for only tracks. As in libheif, the size is that after `clap` and `irot`. Boxes
+ * after the meta box are not read; items beyond the end of the file reveal truncation, except in a prefix.
  */
 export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const heif = openHeif(bytes, prefix === undefined ? bytes.length : Number.POSITIVE_INFINITY);

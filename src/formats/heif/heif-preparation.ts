@@ -19,10 +19,8 @@ const MAX_PROPERTIES = 255;
 const ESSENTIAL = 0x8000;
 
 /**
- * Returns the file without EXIF, with a brand that libvips recognises. Item information entries (ISO/IEC 14496-12
- * §8.11.6) of type `Exif` become `free`. Searches bytes, since libheif may reach an entry by another path.
- *
- * @returns the same bytes if there is nothing to change, else a copy of the same length
+ * Returns the file, or a copy of the same length, without EXIF and with a brand that libvips recognises. `Exif` items
+ * (ISO/IEC 14496-12 §8.11.6) become `free`; searches bytes, since libheif may reach an entry by another path.
  */
 export function prepareHeif(heif: Uint8Array): Uint8Array {
   const bytes = Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength);
@@ -59,10 +57,8 @@ export function withPrimaryItem(
 }
 
 /**
- * Copies a file so that its alpha plane has the transforms of the primary image, and tiles have none, as libavif reads
- * it: libheif rotates each tile, and stretches an alpha plane without a rotation. avifenc 0.11 writes both.
- *
- * @returns the same bytes if there is nothing to change
+ * If necessary, gives the alpha plane the transforms of the primary image, and tiles none, as libavif reads a file:
+ * libheif rotates each tile, and stretches an alpha plane without a rotation. avifenc 0.11 writes both.
  */
 function withPrimaryTransforms(bytes: Uint8Array): Uint8Array {
   const heif = openHeif(bytes);
@@ -130,7 +126,6 @@ function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffe
   return copy;
 }
 
-/** Increases the size of a box; a size of 0, up to the parent's end, stays. */
 function lengthen(file: Buffer, box: number, moreBytes: number): void {
   const size = file.readUInt32BE(box);
   if (size === 1) file.writeUInt32BE(file.readUInt32BE(box + 12) + moreBytes, box + 12);

@@ -71,12 +71,9 @@ export function readCodedSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize({ widthPx: cursor.uint(4), heightPx: cursor.uint(4) });
 }
 
-/** Types of properties that change how an image is shown. */
 export const TRANSFORMS: readonly string[] = ['clap', 'irot', 'imir'];
 
-/**
- * A transform that is applied before an image is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4).
- */
+/** A transform of the shown image (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4). */
 export type Transform =
   | {
       readonly kind: 'crop';

@@ -96,10 +96,7 @@ function isStartOfFrame(code: number): boolean {
   return code <= jpegMarker.sof15 && code !== jpegMarker.dht && code !== jpegMarker.dac;
 }
 
-/**
- * Throws for a segment that exceeds the file, and for a length below 2, which libjpeg accepts only of APPn, COM and
- * DNL.
- */
+/** Throws for a segment past the end, and a length below 2, which libjpeg accepts only of APPn, COM and DNL. */
 function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): void {
   const length = reader.u16be(start);
   if (length < 2 && code < jpegMarker.app0 && code !== jpegMarker.dnl) {
@@ -108,7 +105,7 @@ function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): 
   reader.require(start, end - start);
 }
 
-/** Reads a start of frame; `undefined` for a process or sample depth that libjpeg cannot decode. */
+/** `undefined` for a process or sample depth that libjpeg cannot decode. */
 function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | undefined {
   const isArithmetic = code === jpegMarker.sof9 || code === jpegMarker.sof10;
   if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) return undefined;

@@ -38,10 +38,8 @@ export function isJpeg(bytes: Uint8Array): boolean {
 }
 
 /**
- * Yields the markers of a JPEG (ITU-T T.81 annex B) like libjpeg's `jdmarker.c`: skips junk, fill bytes, stuffed zeros,
+ * Yields the markers after SOI (ITU-T T.81 annex B) like libjpeg's `jdmarker.c`: skips junk, fill bytes, stuffed zeros,
  * and restart markers in scans. Never throws; linear in the bytes.
- *
- * @param jpeg begins with SOI, which is not yielded
  */
 export function* iterateJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void> {
   let isScan = false;
@@ -91,7 +89,6 @@ export function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): nu
 /** Bytes compared one by one before calling `indexOf`, which costs as much as twenty. */
 const NEAR_BYTES = 64;
 
-/** Returns the offset of the next 0xff, or the file's length. */
 function findByte(jpeg: Uint8Array, start: number): number {
   const near = Math.min(start + NEAR_BYTES, jpeg.length);
   for (let at = start; at < near; at += 1) {
@@ -102,8 +99,7 @@ function findByte(jpeg: Uint8Array, start: number): number {
 }
 
 /**
- * Drops junk (everything except segments and fill bytes, ITU-T T.81 B.1.1.2) before the first scan, so that libjpeg
- * warns only of real damage. Returns the same bytes if there is no junk, or no end of the segments.
+ * Drops junk between segments (ITU-T T.81 B.1.1.2) before the first scan, so that libjpeg warns only of real damage.
  */
 export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];

@@ -16,18 +16,14 @@ export { MetadataRemovalError };
 
 /** Removes metadata from a file while it streams, in constant memory and linear time. */
 export interface MetadataCleaner {
-  /**
-   * Returns the cleaned bytes that are final, in order; buffers at most 64 KiB (of a HEIC, its index). They may share
-   * memory with `chunk`, which stays unmodified. @throws MetadataRemovalError
-   */
+  /** Returns the final cleaned bytes; buffers at most 64 KiB (of a HEIC, its index). May share memory with `chunk`. */
   write(chunk: Uint8Array): readonly Uint8Array[];
-  /** Returns the remaining bytes; the total length equals the input's. @throws MetadataRemovalError */
+  /** Returns the remaining bytes; the total length equals the input's. */
   end(): readonly Uint8Array[];
   /** Whether any bytes have been overwritten so far. */
   readonly hasRemoved: boolean;
 }
 
-/** A format whose metadata can be removed. */
 interface CleanableFormat {
   /** For error messages. */
   readonly name: string;
@@ -60,10 +56,7 @@ const FORMATS: readonly CleanableFormat[] = [
   },
 ];
 
-/**
- * Returns a cleaner for a file with this prefix of at least 4 KiB (or the complete file); `undefined` for a format that
- * is stored unchanged.
- */
+/** `undefined` for a format that is stored unchanged. @param prefix at least 4 KiB, or the complete file */
 export function createMetadataCleaner(prefix: Uint8Array): MetadataCleaner | undefined {
   const format = FORMATS.find(({ matches }) => matches(prefix));
   if (format === undefined) return undefined;

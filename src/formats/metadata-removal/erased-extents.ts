@@ -19,11 +19,7 @@ export class ErasedExtents {
     }
   }
 
-  /**
-   * Returns the first extent that ends after `position`, which must not decrease between calls.
-   *
-   * @throws MetadataRemovalError if extents were added too often between calls
-   */
+  /** Returns the first extent that ends after `position`, which never decreases. @throws MetadataRemovalError */
   next(position: number): Extent | undefined {
     if (!this.#isSorted) {
       this.#sorts += 1;

@@ -65,7 +65,6 @@ function* cleanExtension(editor: StreamEditor): Steps {
   }
 }
 
-/** Keeps sub-blocks with the zero at their end. */
 function* keepSubBlocks(editor: StreamEditor): Steps {
   for (;;) {
     const chunk = yield* editor.peekChunk();
@@ -78,10 +77,7 @@ function* keepSubBlocks(editor: StreamEditor): Steps {
   }
 }
 
-/**
- * Overwrites sub-blocks with sub-blocks of zeros of the maximum size. Sizes are overwritten too: XMP, which is not in
- * sub-blocks, has text there.
- */
+/** Replaces sub-blocks by zeros in sub-blocks of the maximum size, since XMP has text instead of sub-blocks. */
 function* eraseSubBlocks(editor: StreamEditor): Steps {
   /** Bytes of complete sub-blocks that are still to be overwritten. */
   let ahead = 0;

@@ -55,11 +55,7 @@ interface File {
   hasItems: boolean;
 }
 
-/**
- * Overwrites the metadata of an ISO file (ISO/IEC 14496-12): MP4, MOV or HEIF.
- *
- * @param isHeif whether the items of the file are pictures
- */
+/** Overwrites the metadata of an ISO file (ISO/IEC 14496-12): MP4, MOV or HEIF. */
 export function* cleanIso(editor: StreamEditor, isHeif: boolean): Steps {
   const file: File = {
     editor,
@@ -78,7 +74,6 @@ export function* cleanIso(editor: StreamEditor, isHeif: boolean): Steps {
   if (!file.hasMovie && !file.hasItems) throw editor.damaged('it has no index');
 }
 
-/** Cleans the next box, which must end before `limit`. */
 function* cleanBox(file: File, parent: string, limit: number, track?: Track): Steps {
   const { editor } = file;
   editor.countPart();
@@ -132,7 +127,6 @@ function* cleanChildren(file: File, box: Box, track?: Track): Steps {
   yield* editor.zero(end - editor.position);
 }
 
-/** Replaces a box by empty space. */
 function* eraseBox(editor: StreamEditor, box: Box): Steps {
   yield* editor.keep(ERASED.length);
   if (EMPTY_SPACE.includes(box.type)) yield* editor.keep(ERASED.length);

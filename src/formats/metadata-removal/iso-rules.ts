@@ -1,7 +1,4 @@
-/**
- * Treatment of a box: keep it; clean its children; replace it by a `free` box of zeros; erase its times or names; read
- * the location of other metadata; or reject the file.
- */
+/** `erase` leaves a `free` box of zeros; `refuse` rejects the file. */
 export type BoxRule =
   | 'keep'
   | 'children'

@@ -22,7 +22,6 @@ const ERASED_ITEM = 'zero';
 /** Offset of a handler box's reserved fields, before its name (ISO/IEC 14496-12 §8.4.3). */
 export const HANDLER_RESERVED_AT = 12;
 
-/** Item index without metadata. */
 export interface CleanedIndex {
   /** The box, with its length unchanged. */
   readonly bytes: Uint8Array;
@@ -33,12 +32,10 @@ export interface CleanedIndex {
 }
 
 /**
- * Erases the metadata items of a meta box (ISO/IEC 14496-12 §8.11): their types, names, and bytes within the box.
+ * Erases the metadata items of a meta box (ISO/IEC 14496-12 §8.11): types, names, and bytes within the box.
  *
- * @param box with its header
- * @param position offset of the box in the file
- * @throws MediaError `UNPROCESSABLE_MEDIA`
- * @throws MetadataRemovalError if metadata precedes the box
+ * @param position offset of the box, with its header, in the file
+ * @throws MediaError for a damaged index, MetadataRemovalError if metadata precedes the box
  */
 export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex {
   const bytes = Buffer.from(box);

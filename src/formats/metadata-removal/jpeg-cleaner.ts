@@ -18,8 +18,7 @@ const JFIF_THUMBNAIL_AT = 12;
 const ADOBE_BYTES = 12;
 
 /**
- * Overwrites the metadata of a JPEG (ITU-T T.81 annex B) and of the pictures in its multi-picture index (CIPA DC-007),
- * and all bytes between and after them.
+ * Overwrites the metadata of a JPEG (ITU-T T.81 annex B) and of its MPF pictures (CIPA DC-007), and all other bytes.
  */
 export function* cleanJpeg(editor: StreamEditor): Steps {
   const offsets = yield* cleanPicture(editor);
@@ -115,7 +114,6 @@ function keptPayload(code: number, payload: Uint8Array): Uint8Array | 'all' | un
   return isAdobe && payload.length >= ADOBE_BYTES ? payload.subarray(0, ADOBE_BYTES) : undefined;
 }
 
-/** Whether a marker is without a segment: TEM, RSTn, SOI (T.81 table B.1). */
 function isStandalone(code: number): boolean {
   return code === 0x01 || (code >= jpegMarker.rst0 && code <= jpegMarker.soi);
 }

@@ -9,11 +9,9 @@ const PICTURE_BYTES = 16;
 const OFFSET_AT = 8;
 
 /**
- * Returns the file offsets of a multi-picture index's pictures after the first (CIPA DC-007), ascending; empty if the
- * index is damaged.
+ * Returns the file offsets of the pictures after the first (CIPA DC-007), ascending; empty if the index is damaged.
  *
- * @param tiff TIFF structure of the segment
- * @param base its offset in the file
+ * @param base offset of `tiff` in the file
  */
 export function readPictureOffsets(tiff: Uint8Array, base: number): readonly number[] {
   const isLittleEndian = hasAscii(tiff, 0, 'II');

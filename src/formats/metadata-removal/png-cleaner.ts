@@ -10,10 +10,7 @@ const HEADER_BYTES = 8;
 const CRC_BYTES = 4;
 const MAX_PAYLOAD_BYTES = 2 ** 31 - 1;
 
-/**
- * Ancillary chunks that are needed for decoding: colours, transparency, pixel density, animation (two in an older
- * spelling).
- */
+/** Ancillary chunks for decoding: colours, transparency, pixel density, animation (two in an older spelling). */
 const KEPT_TYPES: ReadonlySet<string> = new Set([
   ...['cHRM', 'gAMA', 'iCCP', 'sBIT', 'sRGB', 'cICP', 'mDCV', 'mDCv', 'cLLI', 'cLLi'],
   ...['bKGD', 'hIST', 'tRNS', 'pHYs', 'acTL', 'fcTL', 'fdAT'],

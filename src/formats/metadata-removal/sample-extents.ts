@@ -4,12 +4,7 @@ import { ByteReader, type Extent } from '../byte-reader.ts';
 const TABLE_HEADER_BYTES = 8;
 const SIZES_HEADER_BYTES = 12;
 
-/**
- * Returns the extents of a track's chunks, in time linear in the tables' bytes.
- *
- * @param tables payloads by type
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a table is missing or too short
- */
+/** Returns the extents of a track's chunks, in linear time. @throws MediaError for a missing or short table */
 export function readSampleExtents(tables: ReadonlyMap<string, Uint8Array>): readonly Extent[] {
   const samples = readSizes(tables);
   const runs = readerOf(tables, 'stsc');

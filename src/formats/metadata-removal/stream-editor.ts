@@ -9,10 +9,7 @@ export class MetadataRemovalError extends Error {
 /** Maximum bytes that a cleaner buffers, except for the index of a HEIC. */
 export const MAX_BUFFERED_BYTES = 64 * 1024;
 
-/**
- * Maximum segments, chunks, blocks or boxes: eleven hours of video in fragments of two seconds. If all are empty, they
- * take less than a second of CPU time.
- */
+/** Maximum segments, chunks, blocks or boxes: eleven hours of video in fragments of two seconds. */
 const MAX_PARTS = 250_000;
 
 /** Maximum zeros that are written at once, in bytes. */
@@ -20,9 +17,8 @@ const MAX_ZERO_BYTES = 64 * 1024;
 const MIN_CAPACITY = 256;
 
 /**
- * Overwrites parts of a file of unknown length while it streams. Methods that may need more input are generators, which
- * the cleaner resumes with the next chunk. Copies each byte a constant number of times, regardless of the chunks'
- * sizes.
+ * Overwrites parts of a file while it streams. The cleaner resumes its generators with the next chunk. Copies each byte
+ * a constant number of times, regardless of the chunks' sizes.
  */
 export class StreamEditor {
   /** Whether any output byte differs from the input. */
@@ -61,7 +57,6 @@ export class StreamEditor {
     this.#end += chunk.length;
   }
 
-  /** Marks the end of the input. */
   finish(): void {
     this.#isEnded = true;
   }
@@ -75,7 +70,6 @@ export class StreamEditor {
     return output.length > 1 ? [Buffer.concat(output)] : output;
   }
 
-  /** Counts a part of the file. @throws MetadataRemovalError beyond the maximum */
   countPart(): void {
     this.#parts += 1;
     if (this.#parts > MAX_PARTS) throw this.damaged('it has too many parts');
@@ -122,7 +116,6 @@ export class StreamEditor {
     }
   }
 
-  /** Zeros all remaining bytes. */
   *zeroRest(): Steps {
     while (!(yield* this.isAtEnd())) yield* this.zero((yield* this.peekChunk()).length);
   }

@@ -4,7 +4,6 @@ import { HANDLER_RESERVED_AT } from './item-index.ts';
 import { readSampleExtents } from './sample-extents.ts';
 import type { Steps, StreamEditor } from './stream-editor.ts';
 
-/** A track as far as it has been read. */
 export interface Track {
   id: number;
   /** Type of the media; empty until it has been read. */

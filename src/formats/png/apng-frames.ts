@@ -22,10 +22,7 @@ const DEFAULT_DENOMINATOR = 100;
 /** Largest four-byte integer (PNG 3rd edition §7.1). */
 const MAX_INTEGER = 0x7fff_ffff;
 
-/**
- * Collects the frames of an APNG while a caller iterates its chunks (PNG 3rd edition §4.9, §11.3.6). Never throws,
- * since decoders of stills ignore these chunks; keeps the first error for animations.
- */
+/** Collects the frames of an APNG (PNG 3rd edition §4.9, §11.3.6). Keeps the first error, since stills ignore it. */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
   plays = 0;

@@ -20,9 +20,8 @@ const MAX_PROFILE_BYTES = 256 * 1024 * 1024;
 const MAX_NAME_BYTES = 79;
 
 /**
- * Splits an APNG into one PNG per frame, with the chunks that define the meaning of samples.
+ * Splits an APNG that `readPngHeader` accepts into one PNG per frame, with the chunks that apply to all frames.
  *
- * @param apng already traversed by `readPngHeader`, which reports damage of the container
  * @throws MediaError `UNPROCESSABLE_MEDIA`, or `MEDIA_TOO_LARGE` if reading the profiles would take too long
  */
 export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
@@ -48,7 +47,6 @@ export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
   }
 }
 
-/** Returns the chunks before IEND. */
 function readChunks(apng: Uint8Array): PngChunk[] {
   const chunks: PngChunk[] = [];
   for (const chunk of iteratePngChunks(apng)) {

@@ -38,7 +38,6 @@ export function formatPng(chunks: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from(signature, 'latin1'), ...chunks]);
 }
 
-/** Whether a chunk within the file has the CRC of its type and payload. */
 export function hasValidCrc(png: ByteReader, chunk: PngChunk): boolean {
   return crcOf(png.bytes, chunk) === png.u32be(chunk.end);
 }
@@ -56,7 +55,6 @@ export function crcError({ type, start }: PngChunk): Error {
   return corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
 }
 
-/** Returns the file with plain EXIF, and the matching CRC, in each eXIf. */
 export function withPlainPngExif(png: Uint8Array, orientation: Orientation): Uint8Array {
   const chunks = [...iteratePngChunks(png)].filter(
     ({ type, end }) => type === 'eXIf' && end + 4 <= png.length,

@@ -28,9 +28,9 @@ const MAX_TRANSPARENT_BYTES = 6;
 const MAX_CHUNKS = 105_000;
 
 /**
- * Reads the header of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data. Like
- * libpng, checks the CRC of critical chunks up to IEND. Where libpng reads the image data, it checks their CRC
- * (`checkDataCrcs`): an eighth of the main process's work on a large file.
+ * Reads the header of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data. Checks the
+ * CRC of critical chunks up to IEND, like libpng; that of image data, an eighth of the main process's work on a large
+ * file, only where libpng does not (`checkDataCrcs`).
  */
 export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const reader = new ByteReader(bytes, 'PNG');
@@ -121,10 +121,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
 }
 
-/**
- * Throws for a chunk that exceeds the file or has an invalid type, and for a wrong CRC of a critical chunk without
- * image data.
- */
+/** Throws for a chunk past the end, with an invalid type, or, if critical except for image data, a wrong CRC. */
 function checkChunk(reader: ByteReader, chunk: PngChunk): void {
   const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);

@@ -57,11 +57,8 @@ class TrackTables {
 }
 
 /**
- * Reads the movie box, and throws for impossible counts: the demultiplexer would hang while it expands run lengths of
- * 2^32 entries, stored in 8 bytes (21 of 4888 mutants).
- *
- * @param moov payload of the box
- * @throws MediaError `MEDIA_TOO_LARGE`
+ * Reads the payload of a movie box. @throws MediaError `MEDIA_TOO_LARGE` for impossible counts: the demultiplexer hangs
+ * when it expands run lengths of 2^32 entries, stored in 8 bytes (21 of 4888 mutants)
  */
 export function readIsoIndex(moov: Uint8Array): IsoIndex {
   const reader = new ByteReader(moov, 'ISO');
@@ -110,7 +107,7 @@ export function checkFragment(moof: Uint8Array): void {
 
 type Visit = (type: string, start: number, end: number) => void;
 
-/** Visits boxes like the demultiplexer, up to the first that does not fit or has no size. */
+/** Stops like the demultiplexer at a box that does not fit or has no size. */
 function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
   for (const { type, start: at, end, isOpen, fits } of iterateBoxes(reader, start, limit)) {
     if (isOpen || !fits) return;
@@ -185,7 +182,6 @@ function readHeaderDurationS(ticks: number, timescale: number): number {
   return timescale > 0 && ticks < 0xffff_ffff ? ticks / timescale : 0;
 }
 
-/** Calls back for the entries of a table that are within its box. */
 function forEachRun(
   reader: ByteReader,
   at: number,
@@ -215,10 +211,7 @@ function readEdits(
   return edits;
 }
 
-/**
- * Throws for tables that would be expanded without end. Uncompressed audio is exempt: it has no tables, and a sample
- * for each moment.
- */
+/** Throws for tables that would expand without end. Uncompressed audio is exempt: it has no tables. */
 function checkCounts(track: TrackTables): void {
   const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
   const isUncompressedAudio = handler === 'soun' && constantSize;

@@ -17,7 +17,6 @@ const DOC_TYPES = {
 const PREFIX_BYTES = 128;
 const TAB = 9;
 
-/** Returns the container of a video or audio file by its first 128 bytes. */
 export function sniffAv(prefix: Uint8Array): AvContainer | undefined {
   if (hasAscii(prefix, 4, 'ftyp')) {
     if (isHeif(prefix)) return undefined;

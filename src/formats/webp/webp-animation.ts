@@ -57,11 +57,9 @@ const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
 export const SENTINEL_DELAY_MS = 20;
 
 /**
- * Restores the exact delays and play count of an animated WebP, which its encoder cannot keep.
- *
- * If libwebp has merged k equal frames, the merged frame gets the first delay, and k − 1 transparent frames of 40 bytes
- * get the others. A still, which libwebp writes if all frames are equal, becomes an animation again. Colours under an
- * alpha of 0 may differ.
+ * Restores the exact delays and play count of an animated WebP, which its encoder cannot keep. If libwebp has merged k
+ * equal frames, the first delay stays with the merged frame, and k − 1 transparent frames of 40 bytes get the others. A
+ * still, which libwebp writes if all frames are equal, becomes an animation again.
  *
  * @param encoded sRGB file with `SENTINEL_DELAY_MS` for every frame; only pixels, canvas and background are kept
  * @throws Error if the file is truncated, or has another number of frames
@@ -129,7 +127,6 @@ function readEncoded(file: Uint8Array): EncodedWebp {
   return { canvas, background: DEFAULT_BACKGROUND, frames, isAnimated: false };
 }
 
-/** Reads chunks; the last padding byte may be missing. */
 function readChunks(bytes: Buffer, from: number, to: number = bytes.length): Chunk[] {
   return Array.from(iterateRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
     if (end > to)

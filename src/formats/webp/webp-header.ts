@@ -19,10 +19,7 @@ const FRAME_HEADER_BYTES = 16;
 /** Maximum chunks: 50 000 frames, the maximum setting, of three chunks and an ANMF each. */
 const MAX_CHUNKS = 200_000;
 
-/**
- * Reads the header of a WebP (RFC 9649). As in libwebp 1.6, chunks must fill the RIFF size exactly, and bytes after it
- * are not part of the image.
- */
+/** As in libwebp 1.6, chunks must fill the RIFF size exactly, and bytes after it are not part of the image. */
 export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
@@ -112,7 +109,6 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader 
   };
 }
 
-/** Reads the size from the canvas or the image. */
 function readPrefix(
   reader: ByteReader,
   canvas: Size | undefined,
@@ -198,7 +194,6 @@ function requireSize(reader: ByteReader, { fourCc, start, end }: RiffChunk): Siz
   return size;
 }
 
-/** Returns the size of the canvas, or of the only image without a canvas. */
 function readSize(canvas: Size | undefined, still: Size | undefined, frames: number): Size {
   const size = canvas ?? still;
   if (size === undefined || (still === undefined && frames === 0)) {

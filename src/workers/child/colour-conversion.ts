@@ -74,7 +74,6 @@ interface DecodedSamples extends Pixels<Samples> {
   readonly bits: number;
 }
 
-/** Decodes an image, opened with `ignoreIcc`, to samples as stored. */
 export async function decodeSamples(
   image: Sharp,
   { depth, bitsPerSample = DEEP_BITS }: Metadata,
@@ -83,7 +82,6 @@ export async function decodeSamples(
   return { ...(await toPixels(image.toColourspace('srgb'))), bits: 8 };
 }
 
-/** Conversion that decoders do not do. */
 export interface SampleCoding {
   readonly isLimitedGrey?: boolean;
   readonly isLimitedAlpha?: boolean;
@@ -146,10 +144,7 @@ export function isSrgb({ space, icc }: Metadata): boolean {
   );
 }
 
-/**
- * Whether a profile is missing or matches the samples: libvips would apply an XYZ or Lab profile to red, green and
- * blue.
- */
+/** Whether a profile is missing or matches the samples: libvips would also apply an XYZ or Lab profile to RGB. */
 export function isFitting({ space, icc }: Metadata): boolean {
   const isRgb = space === 'srgb' || space === 'rgb16';
   return !isRgb || icc === undefined || isRgbProfile(icc);
@@ -198,7 +193,6 @@ function stretchAlpha({ data, channels }: Pixels<Samples>, max: number, opaque: 
   mapChannel(data, alpha, channels, stretched);
 }
 
-/** Maps each sample except alpha through a table. */
 function mapColours({ data, channels }: Pixels<Samples>, table: Uint16Array): void {
   for (let channel = 0; channel < colourChannels(channels); channel += 1) {
     mapChannel(data, channel, channels, table);

@@ -34,7 +34,6 @@ function encodeAsGif(
   return encodeGif(strip, size, outputFormats.gif.qualities[quality], animation);
 }
 
-/** Encodes a strip of frames, one below the other, with the delays and loops of the animation. */
 export async function encodeAnimation(
   strip: Pixels,
   job: RenderJob,

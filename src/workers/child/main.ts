@@ -18,16 +18,13 @@ import { hasMemoryLeft } from './memory-left.ts';
 import { failureOf, render } from './render.ts';
 import { Requests } from './requests.ts';
 
-/** Receive buffer, larger than Linux' default buffer of a socket. */
+/** Receive buffer: larger than a socket's default in Linux. */
 const RECEIVED_BYTES = 256 * 1024;
 
 /** Time until a worker without a channel aborts, in milliseconds. (An abort writes to standard error.) */
 const LAST_RESORT_MS = 2_000;
 
-/**
- * A render worker: if a decoder hangs, crashes or exhausts memory in this process, only its job fails. It reads only
- * its channel, and has no credentials.
- */
+/** A render worker, whose crash or hang costs one job. It reads only its channel, and has no credentials. */
 setUpSharp();
 lowerPriority(Number(process.argv[2]));
 // The type lacks `onread`, which `connect` passes on.

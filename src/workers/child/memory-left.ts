@@ -3,15 +3,11 @@ import { readFileSync } from 'node:fs';
 /** Memory for fragmentation and garbage that V8 has not collected yet, in bytes. */
 const SLACK_BYTES = 32 * 1024 ** 2;
 
-/**
- * Maximum bytes of one trial allocation: the kernel may refuse larger ones because of their size (proc(5),
- * `overcommit_memory`).
- */
+/** Maximum trial allocation in bytes: the kernel may refuse larger ones (proc(5), `overcommit_memory`). */
 const TRIAL_BYTES = 64 * 1024 ** 2;
 
 /**
- * Whether the machine still grants the memory that RLIMIT_DATA allows. If not, the machine and not the original is at
- * fault for a failed allocation. The trial allocations touch no memory.
+ * Whether trial allocations get all memory that RLIMIT_DATA allows. If not, the machine is at fault for a failed one.
  */
 export function hasMemoryLeft(): boolean {
   const trials: Uint8Array[] = [];

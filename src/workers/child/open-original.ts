@@ -32,10 +32,7 @@ export type Strictness = 'warning' | 'error';
 const REDUCTION = { minFactor: 3, leftToFilter: 2 };
 const LOSSLESS_REDUCTION = { minFactor: 6, leftToFilter: 3 };
 
-/**
- * libjpeg's warnings that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
- * field"). After others, a part of the image is missing.
- */
+/** libjpeg's warnings that leave the image complete (contract §3). After others, a part of the image is missing. */
 const HARMLESS_WARNINGS = [
   /extraneous bytes before marker/,
   /Invalid SOS parameters for sequential JPEG/,
@@ -47,8 +44,7 @@ const HARMLESS_WARNINGS = [
 /**
  * Opens an original with sharp, without decoding.
  *
- * @param frames of an animation; omit for the still: the first frame, or the primary image of an AVIF, which is not
- *   always page 0
+ * @param frames omit for the still: the first frame, or an AVIF's primary image, which is not always page 0
  * @param ignoreIcc whether to keep samples as stored, despite a profile
  */
 export function openOriginal(

@@ -14,9 +14,7 @@ import { fromPixels, resize } from './pixels.ts';
 import { renderAnimation } from './render-animation.ts';
 
 /**
- * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode without metadata.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
+ * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode. @throws MediaError; others are bugs
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   try {
@@ -35,9 +33,7 @@ function isOfWebp(error: unknown): boolean {
   return /\bwebp(save|2vips)\w*: /.test(String(error instanceof MediaError ? error.cause : error));
 }
 
-/**
- * Whether a WebP of the original's size fits into memory: libwebp reports failed allocations like any other failure.
- */
+/** Whether a WebP of the original's size fits into memory, which libwebp's errors do not reveal. */
 function hasRoomForWebp({ originalSize: { widthPx, heightPx } }: RenderJob): boolean {
   try {
     Buffer.allocUnsafeSlow(widthPx * heightPx * WEBP_BYTES_PER_PIXEL);
@@ -60,10 +56,8 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Reada
 }
 
 /**
- * Decodes the tiles of an AVIF grid and its alpha one by one, before all together: libvips' libheif renders damaged
- * tiles green or transparent. This doubles the decoding time, but few AVIFs are grids.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a tile cannot be decoded
+ * Decodes the tiles of an AVIF grid one by one, because libvips' libheif renders damaged ones green or transparent.
+ * This doubles the decoding time, but few AVIFs are grids. @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 async function checkTiles(avif: Uint8Array, heif: HeifFile, job: RenderJob): Promise<void> {
   for (const tile of findTiles(heif, heif.primary)) {
@@ -116,10 +110,7 @@ const WEBP_FAILURE = /\bwebp(save|2vips)\w*: /;
 const NO_THREAD = /Error creating thread/;
 const UNAVAILABLE: readonly unknown[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'];
 
-/**
- * Returns the code and cause that a worker reports for an error. A failed allocation is the original's fault, since all
- * allocations are limited here.
- */
+/** Returns the reported code and cause. A failed allocation is the original's fault: all allocations are limited. */
 export function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
   const cause = error instanceof MediaError ? (error.cause ?? error) : error;
   const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);

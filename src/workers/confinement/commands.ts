@@ -36,8 +36,7 @@ function isRootWith(...capabilities: readonly number[]): boolean {
 const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all'];
 
 /**
- * Composes the command that changes the user, by number since passwd has no name for it, and forbids new privileges.
- * The program ends with its parent, so that no orphan remains.
+ * Changes the user (by number: passwd has no name for it) and forbids new privileges. The program ends with its parent.
  */
 export function becomeUser(userId: number | undefined, ...options: readonly string[]): string[] {
   const user =
@@ -68,10 +67,8 @@ const BUBBLEWRAP_OPTIONS = [
 const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
 
 /**
- * Composes the command that starts a program in bubblewrap, with a root of its own files and without network. The list
- * of files is passed through a descriptor, so that `ps` stays readable.
- *
- * @param userId user of the program, by default ours
+ * Starts a program in bubblewrap, with a root of its own files and without network. A descriptor passes the list of
+ * files, so that `ps` stays readable. @param userId user of the program, by default ours
  */
 export function composeBubblewrap(userId: number | undefined, files: ProgramFiles): SandboxCommand {
   const processor = arch();
@@ -86,7 +83,6 @@ export function composeBubblewrap(userId: number | undefined, files: ProgramFile
   };
 }
 
-/** Returns options that mount files and directories read-only. */
 export function bindFiles({ paths, links }: ProgramFiles): string[] {
   return [
     ...listParents([...paths, ...links.keys()]).flatMap((directory) => [
@@ -112,9 +108,7 @@ export function runBubblewrap(
   };
 }
 
-/**
- * Lists the parent directories of paths, from the top down; bubblewrap would make them accessible to their owner only.
- */
+/** Lists the parents of paths from the top down, which bubblewrap would make accessible only to their owner. */
 function listParents(paths: readonly string[]): string[] {
   const parents = new Set<string>();
   for (const path of paths) {

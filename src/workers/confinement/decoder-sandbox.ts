@@ -23,7 +23,6 @@ export interface DecoderProgram {
 /** Same as that of the heavy render that waits for the decoder. */
 const NICENESS = 15;
 
-/** Sets limits, and connects the channel to standard input and output. */
 const START_SCRIPT = `
 { ${LIMITS}
   ulimit -t "$2"

@@ -35,11 +35,8 @@ const LIBRARY = /(?:^|\s)(\/.+) \(0x[\da-f]+\)$/gm;
 const LOADER_CACHE = '/etc/ld.so.cache';
 
 /**
- * Lists the files that the worker and its launchers need: bundle, source map, `package.json`, packages with
- * dependencies, and shared libraries, also preloaded ones. The worker sees no other file of the application or the
- * system.
- *
- * @throws Error if a file or `ldd` is missing
+ * Lists the files that the worker and its launchers need, preloaded libraries included. The worker sees no other file
+ * of the application or the system. @throws Error if a file or `ldd` is missing
  */
 export async function listProgramFiles(
   { workerFile, environment }: WorkerProgram,
@@ -66,10 +63,8 @@ async function listLibraries(
 }
 
 /**
- * Lists a system program and the directories of its libraries: mounting each of some 200 libraries would double the
- * time of its start. A symbolic link has several directories.
- *
- * @throws Error if it is missing
+ * Lists a system program and the directories of its libraries: to mount each of some 200 libraries would double the
+ * time of its start. @throws Error if it is missing
  */
 export async function listSystemProgram(
   program: string,
@@ -82,7 +77,6 @@ export async function listSystemProgram(
   return { paths: withoutNested([program, ...directories, ...optional]), links: new Map() };
 }
 
-/** Lists a path and the targets of its symbolic links. */
 function listLinks(path: string): string[] {
   const found = new Set<string>();
   let next = path;
@@ -93,7 +87,6 @@ function listLinks(path: string): string[] {
   return [...found];
 }
 
-/** Adds a package, as Node resolves it, with its installed dependencies. */
 function addPackage(
   name: string,
   from: string,

@@ -6,13 +6,11 @@ import { FIRST_TO_KILL, RESERVED_BYTES, type Sandbox } from './sandbox.ts';
 
 export interface Confinement {
   readonly sandbox: Sandbox['name'];
-  /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
   /** Whether the process has its own PID, mount, IPC and network namespaces. */
   readonly isIsolated: boolean;
   /**
-   * `own`: a user without other processes; `namespace`: a user namespace, which hides memory and environment of others;
-   * `shared`: the service's user, with all its files.
+   * `own`: without other processes; `namespace`: cannot read others' memory and environment; `shared`: the service's.
    */
   readonly user: 'own' | 'namespace' | 'shared';
   /** Whether a seccomp(2) filter denies calls that a decoder does not need. */
@@ -54,9 +52,7 @@ export function confinementBy(
   };
 }
 
-/**
- * Reads the restrictions of a running worker from the kernel; assumes the sandbox's if the kernel does not report one.
- */
+/** Reads the restrictions of a running worker from the kernel, or the sandbox's if the kernel does not report one. */
 export function readConfinement(
   sandbox: Sandbox,
   refusals: readonly string[],

@@ -12,16 +12,12 @@ import {
 import { listProgramFiles, type WorkerProgram } from './program-files.ts';
 import { isFiltered } from './seccomp-filter.ts';
 
-/**
- * Commands that start processes with fewer rights than the main process: a shell sets limits, `bwrap` (bubblewrap) or
- * `setpriv` (util-linux) drops privileges, and Node replaces them.
- */
+/** Commands that limit a process (shell) and drop its privileges (`bwrap` of bubblewrap, `setpriv` of util-linux). */
 
 export interface Sandbox {
   readonly name: 'bubblewrap' | 'setpriv' | 'unconfined';
   /** Whether a worker has PID, mount, IPC and network namespaces, and a read-only root of the files it needs. */
   readonly isIsolated: boolean;
-  /** Whether each worker needs its own user. */
   readonly hasOwnUsers: boolean;
   /** Whether the command installs our seccomp filter. */
   readonly hasFilter: boolean;
@@ -63,8 +59,8 @@ export const LIMITS = `
 const START_NICENESS = 5;
 
 /**
- * Sets limits, and ignores failures: the result is read from the process. Values are positional parameters, so that the
- * shell parses only this text.
+ * Ignores failures: the limits are read from the process. Values are parameters, so that the shell parses only this
+ * text.
  */
 const LIMITS_SCRIPT = `
 { ${LIMITS} } 2>/dev/null
@@ -75,9 +71,8 @@ exec "$@"
 `;
 
 /**
- * Yields the sandboxes that may work on this host, strongest first; the last one confines nothing.
- *
- * @param refusals receives the reasons why others cannot work
+ * Yields the sandboxes that may work here, strongest first; the last confines nothing. @param refusals reasons against
+ * others
  */
 export async function* listSandboxes(
   worker: WorkerProgram,
@@ -122,7 +117,6 @@ function createSetpriv({ environment }: WorkerProgram): Sandbox {
   };
 }
 
-/** The last resort: Node alone, with limits on Linux. */
 const UNCONFINED: Sandbox = {
   name: 'unconfined',
   isIsolated: false,

@@ -42,7 +42,6 @@ const AUDIT_ARCHITECTURES: Readonly<Record<FilteredArchitecture, number>> = {
 /** First number of x32 calls on x64. */
 const FIRST_X32_CALL = 0x4000_0000;
 
-/** Flags of clone(2). */
 const CLONE_THREAD = 0x0001_0000;
 const CLONE_NEW_NAMESPACES = 0x7e02_0000;
 
@@ -63,10 +62,7 @@ export function isFiltered(architecture: string): architecture is FilteredArchit
   return filteredArchitectures.some((known) => known === architecture);
 }
 
-/**
- * Assembles a worker's filter, which allows all calls that are not listed: a worker's needs change with Node and
- * libvips, an attacker's do not.
- */
+/** Allows all calls that are not listed: a worker's needs change with Node and libvips, an attacker's do not. */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
   const numbers = (calls: SystemCalls): number[] => numbersOf(calls, architecture);
   return Buffer.concat([

@@ -93,10 +93,7 @@ export const denied: SystemCalls = {
   },
 };
 
-/**
- * Calls denied with ENOSYS, so that programs use a fallback: glibc `clone` instead of `clone3`, whose flags no filter
- * can read, and Node no io_uring.
- */
+/** Calls denied with ENOSYS, so that glibc uses `clone`, whose flags a filter can read, and Node no io_uring. */
 export const deniedAsUnimplemented: SystemCalls = {
   'for which programs have a fallback': {
     clone3: everywhere(435),

@@ -20,7 +20,6 @@ export interface WorkerStart extends ProgramStart {
 export interface StartEvents {
   /** @param processId of the program that later becomes the worker */
   readonly onStarted: (processId: number, channel: Socket) => void;
-  /** Called for each line of standard error. */
   readonly onLine: (line: string) => void;
   /** @param ending a signal, an exit status, or why the start failed */
   readonly onEnd: (ending: string) => void;
@@ -39,9 +38,8 @@ const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 const KILL_TIMEOUT_MS = 10_000;
 
 /**
- * User ids of workers if root starts the service. Each worker has its own, so that it can neither signal another nor
- * read its memory. Debian and systemd do not use the range ("Users, Groups, UIDs and GIDs"); container ids end at
- * 65535.
+ * User ids of workers if root starts the service: with its own id, a worker can neither signal another nor read its
+ * memory. Debian and systemd do not use the range ("Users, Groups, UIDs and GIDs"); container ids end at 65535.
  */
 const FIRST_USER_ID = 60_578;
 const USER_IDS = 606;
@@ -51,9 +49,7 @@ interface Start {
   userId: number | undefined;
 }
 
-/**
- * Client of the fork server (`main.ts`). If that process ends, its workers end too, and the next start forks another.
- */
+/** Client of the fork server (`main.ts`). If the server ends, its workers end too, and the next start forks another. */
 export class ForkServer {
   readonly #file: string;
   readonly #program: WorkerProgram;
@@ -85,9 +81,7 @@ export class ForkServer {
   }
 
   /**
-   * @param args appended to the sandbox's command
-   * @param isGroup whether the program leads a process group that is killed with it
-   * @returns a function that kills the process
+   * Returns a function that kills the process. @param isGroup whether it leads a process group that is killed with it
    */
   startProgram(
     { sandbox, memoryBytes }: ProgramStart,

@@ -30,7 +30,7 @@ export type ForkServerMessage =
   /** Sent with the channel to the process. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
   | { readonly kind: 'line'; readonly id: number; readonly line: string }
-  /** The last message; `ending` as in `StartEvents`. */
+  /** The last message. */
   | { readonly kind: 'ended'; readonly id: number; readonly ending: string };
 
 /** Maximum logged lines of a process's standard error. */

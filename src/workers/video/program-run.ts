@@ -11,7 +11,6 @@ export interface ProgramRun extends ProgramStart {
   readonly input: Uint8Array;
   /** Maximum bytes of standard output; the program is killed beyond. */
   readonly maxOutputBytes: number;
-  /** Called for each line of standard error, up to a maximum. */
   readonly onLine: (line: string) => void;
 }
 
@@ -21,9 +20,8 @@ export class ProgramError extends Error {
 }
 
 /**
- * Runs a program to its end; kills it with all its processes when the caller stops reading.
+ * Runs a program, yields its standard output, and kills it with all its processes when the caller stops reading.
  *
- * @returns its standard output in pieces
  * @throws ProgramError if its status is not 0, or it writes too much; MediaError `OVERLOADED` if it could not start; or
  *   `signal.reason`
  */

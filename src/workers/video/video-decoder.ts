@@ -69,10 +69,7 @@ interface Found {
   readonly sandbox?: Sandbox;
 }
 
-/**
- * Runs an ffmpeg process for each frame: its decoders cover all codecs, and have often been attacked. It receives one
- * elementary stream, and returns planes as coded.
- */
+/** Runs ffmpeg once per frame: its decoders cover all codecs, and were often attacked. It returns planes as coded. */
 export class VideoDecoder implements FrameSource {
   readonly #settings: VideoDecoderSettings;
   readonly #forkServer: ForkServer;
@@ -100,7 +97,6 @@ export class VideoDecoder implements FrameSource {
     return this.#found.then(({ support }) => support);
   }
 
-  /** Looks for a decoder that works, in the background. */
   find(): void {
     this.#find();
   }

@@ -79,10 +79,7 @@ function paste(from: Plane, to: Plane, left: number, top: number): void {
   }
 }
 
-/**
- * Whether any block is still zero, as allocated, which shows as green. Cannot be detected without chroma, or with red,
- * green and blue.
- */
+/** Whether any block is still zero, as allocated (green). Not detectable without chroma or in RGB. */
 function hasHoles({ planes: [luma, cb, cr], matrix }: CodedPicture): boolean {
   if (luma === undefined || cb === undefined || cr === undefined || matrix === 0) return false;
   const isZero = (

@@ -14,11 +14,7 @@ import { mapToSrgb } from '../video/map-to-srgb.ts';
 import { composePicture } from './compose-picture.ts';
 import { createLibde265, type Libde265 } from './libde265.ts';
 
-/**
- * Decodes the primary image of a HEIC and applies its transforms; returns a PNG with its profile, or in sRGB.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if it cannot be decoded, or not to the planned size
- */
+/** Decodes the primary image of a HEIC, transforms applied, to a PNG in sRGB or with its profile. @throws MediaError */
 export async function decodeHeic(
   original: Uint8Array,
   { originalSize }: RenderJob,
@@ -42,9 +38,7 @@ export async function decodeHeic(
   }
 }
 
-/**
- * Decodes to RGB. The caller must not keep the decoder or the planes alive: those of 24 megapixels fill a small worker.
- */
+/** Decodes to RGB. The caller must drop decoder and planes: those of 24 megapixels fill a small worker. */
 function decodePixels(
   libde265: Libde265,
   heif: HeifFile,

@@ -17,7 +17,6 @@ const MAX_DESCRIPTION_BYTES = 256 * 1024;
  * Wraps one coded frame in the simplest stream that a decoder reads: Annex B with parameter sets, or IVF.
  *
  * @param description the track's `avcC` or `hvcC`; omit if its samples are Annex B
- * @throws MediaError `UNPROCESSABLE_MEDIA` if lengths exceed the frame or the description
  */
 export function toElementaryStream(
   codec: VideoCodec,

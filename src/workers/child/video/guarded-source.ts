@@ -42,11 +42,8 @@ type Check = (bytes: Uint8Array) => void;
 export type DemultiplexedContainer = Exclude<AvContainer, 'mp3'>;
 
 /**
- * Source of the demultiplexer that checks an index before the demultiplexer expands it. It recognizes the index by the
- * header that the demultiplexer reads first, so both see the same index.
- *
- * The overridden methods are internal to mediabunny, whose version is pinned; its `CustomSource` reads ahead and keeps
- * copies.
+ * Checks an index before the demultiplexer expands it, recognized by the header that the demultiplexer reads first.
+ * Overrides internal methods of mediabunny, whose version is pinned: its `CustomSource` reads ahead and keeps copies.
  */
 export class GuardedSource extends Source {
   readonly container: DemultiplexedContainer;
@@ -111,12 +108,7 @@ export class GuardedSource extends Source {
     return { bytes, view, offset: start };
   }
 
-  /**
-   * Schedules the check of the bytes after a header.
-   *
-   * @returns the header. If the element exceeds the file, its size is reduced: the demultiplexer would not read it
-   *   otherwise
-   */
+  /** Schedules the check of the bytes after a header; returns the header, with a size that does not exceed the file. */
   #scheduleCheck(start: number, header: Uint8Array): Uint8Array {
     if (this.#isIso && header.length >= 8) {
       const type = Buffer.from(header.subarray(4, 8)).toString('latin1');
@@ -153,18 +145,13 @@ export class GuardedSource extends Source {
   }
 }
 
-/** The demultiplexer's internal `ReadResult`. */
 interface ReadResult {
   readonly bytes: Uint8Array;
   readonly view: DataView;
   readonly offset: number;
 }
 
-/**
- * Runs a step of the demultiplexer, and translates its errors, which are texts about a damaged file.
- *
- * @throws MediaError of the source, or `UNPROCESSABLE_MEDIA`
- */
+/** Runs a step of the demultiplexer, whose errors become `UNPROCESSABLE_MEDIA`. @throws MediaError of the source */
 export async function demultiplex<Result>(
   source: GuardedSource,
   step: () => Promise<Result>,
@@ -182,10 +169,7 @@ export async function demultiplex<Result>(
   }
 }
 
-/**
- * Reads the payload of a movie box. Zeros replace metadata and audio's sample tables (half of the box), which the
- * demultiplexer skips.
- */
+/** Reads a movie box. Zeros replace metadata and audio's sample tables (half of it), which the demultiplexer skips. */
 async function readMovie(cache: BlockCache, start: number, end: number): Promise<Uint8Array> {
   if (end - start <= MAX_SINGLE_READ_BYTES) return await cache.read(start, end);
   const movie = Buffer.alloc(end - start);
@@ -218,10 +202,7 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
   return movie;
 }
 
-/**
- * Returns the bytes of an audio track before its sample tables; `undefined` if the track is different, or arranged
- * differently.
- */
+/** Returns the bytes of an audio track before its sample tables; `undefined` for anything else. */
 function measureAudioHead(head: Uint8Array): number | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   // ISO/IEC 14496-12 §8.4.3: the type follows version, flags and four bytes.

@@ -35,20 +35,13 @@ const CODECS: Readonly<Partial<Record<string, VideoCodec>>> = {
   av1: 'av1',
 };
 
-/**
- * Orientations by the side to which a track's matrix maps the right one: right, bottom, left, top. Unflipped ones
- * first.
- */
+/** Orientations by the side to which a matrix maps the right one: right, bottom, left, top. Unflipped ones first. */
 const ORIENTATIONS: readonly (readonly Orientation[])[] = [
   [1, 6, 3, 8],
   [4, 5, 2, 7],
 ];
 
-/**
- * Reads the metadata of a video or audio file, even of a damaged one.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the file is neither; errors of the source
- */
+/** Reads the metadata of a video or audio file, even a damaged one. @throws MediaError if the file is neither */
 export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
@@ -122,7 +115,6 @@ export function readVideoTrack({ source }: OpenedAv, track: InputVideoTrack): Pr
   }));
 }
 
-/** Returns the orientation of a matrix, rounded to multiples of 90°. */
 function orientationOf(matrix: readonly number[]): Orientation {
   const [a = 1, b = 0, , c = 0, d = 1] = matrix;
   const quarters = Math.round(Math.atan2(b, a) / (Math.PI / 2));

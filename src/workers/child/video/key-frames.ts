@@ -16,9 +16,7 @@ export interface KeyFrame {
 }
 
 /**
- * Yields candidates for the poster: the first key frame, then readable ones at later times.
- *
- * @throws MediaError if the first one is missing, truncated or too large; errors of the source
+ * Yields candidates: the first key frame, then readable ones at later times. @throws MediaError for an unreadable first
  */
 export async function* readKeyFrames(
   opened: OpenedAv,

@@ -16,10 +16,7 @@ const UNSPECIFIED = 2;
 const PQ = 16;
 const HLG = 18;
 
-/**
- * Functions from samples to light by transfer characteristics (ITU-T H.273 table 3): gamma 2.2 and 2.8, linear, PQ and
- * HLG. All others count as sRGB (contract §12).
- */
+/** Light of a sample by transfer characteristics (ITU-T H.273 table 3); all others count as sRGB (contract §12). */
 const TO_LIGHT: Readonly<Record<number, (sample: number) => number>> = {
   4: (sample) => sample ** 2.2,
   5: (sample) => sample ** 2.8,
@@ -39,10 +36,7 @@ const BT_2020_LUMINANCE = [0.2627, 0.678, 0.0593] as const;
 
 /** Light above which it is rolled off towards white (contract §12). */
 const KNEE = 0.9;
-/**
- * Light between the knee and white. The brightest channel approaches white, and the others follow, which preserves
- * hues.
- */
+/** Light above the knee. The brightest channel approaches white, and the others follow, to preserve hues. */
 const HEADROOM = 1 - KNEE;
 
 const SAMPLE_STEPS = 4096;
@@ -51,10 +45,7 @@ const LIGHT_STEPS = 16_384;
 /** The last map, cached for the frames of an animation: its tables take about 5 ms. */
 let latest: (CodePoints & { readonly map: MapColours | undefined }) | undefined;
 
-/**
- * Returns the map of colours to sRGB, or `undefined` if they count as sRGB (contract §12). Unspecified primaries of PQ
- * and HLG count as BT.2020.
- */
+/** Returns the map to sRGB, if needed (contract §12). Unspecified primaries of PQ and HLG count as BT.2020. */
 export function mapToSrgb({ primaries, transfer }: CodePoints): MapColours | undefined {
   if (latest?.primaries !== primaries || latest.transfer !== transfer) {
     latest = { primaries, transfer, map: createMap({ primaries, transfer }) };

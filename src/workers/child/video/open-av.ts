@@ -52,17 +52,11 @@ export interface OpenedAv {
   readonly audioTracks: readonly InputAudioTrack[];
 }
 
-/** Returns the container of a video or audio file, else `undefined`. */
 export async function sniffContainer(cache: BlockCache): Promise<AvContainer | undefined> {
   return sniffAv(await cache.read(0, Math.min(PREFIX_BYTES, cache.sizeBytes)));
 }
 
-/**
- * Reads the index of a container.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if it is missing or damaged, `MEDIA_TOO_LARGE` beyond a limit; errors of the
- *   source
- */
+/** Reads the index of a container. @throws MediaError if it is missing, damaged or too large; errors of the source */
 export async function openAv(cache: BlockCache, source: GuardedSource): Promise<OpenedAv> {
   const input = new Input({ source, formats: [formats[source.container]] });
   cache.limit(MAX_INDEX_BYTES);

@@ -65,8 +65,7 @@ interface Picture {
 }
 
 /**
- * Renders the poster of a video (contract §12): the first key frame that is not empty, auto-oriented, with square
- * pixels, in sRGB.
+ * Renders the poster of a video (contract §12): the first key frame that is not empty, with square pixels, in sRGB.
  *
  * @param job with `originalSize` and `orientation` from the video's metadata
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; errors of the source and of the decoder
