@@ -8,7 +8,6 @@ const MAX_BLOCK_BYTES = 1 << 20;
 
 const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
 
-/** 16-bit field type (TIFF 6.0 §2). */
 const SHORT = 3;
 
 /**

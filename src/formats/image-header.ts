@@ -75,9 +75,9 @@ export interface ImageHeader {
   readonly isRewritable?: boolean;
 }
 
-/** Options for reading a prefix of a file: the header returned is that before the first pixels. */
+/** Marks bytes as a prefix of a file: readers return what precedes the pixels. */
 export interface Prefix {
-  /** Whether no longer prefix will follow, so that a truncated header must be read as far as possible. */
+  /** Whether no longer prefix will follow: readers then accept a truncated header. */
   readonly isLongest: boolean;
 }
 

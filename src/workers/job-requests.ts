@@ -90,7 +90,9 @@ async function* readRange(
   yield await original.read(start, end, signal);
 }
 
-/** Replies to a request. The job fails with an error of ours. @throws `signal.reason` if the worker ends */
+/**
+ * Replies to a request. An error that is not the original's fails the job. @throws `signal.reason` if the worker ends
+ */
 export async function reply(
   channel: Socket,
   open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,

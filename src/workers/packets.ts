@@ -123,7 +123,7 @@ export function formatPacket(header: object, body: Uint8Array = NO_BYTES): Uint8
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a packet in one system call, which wakes the other side once. Returns false until `drain`. */
+/** Writes a packet in one system call, which wakes the other side once. Returns false to wait for `drain`. */
 export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

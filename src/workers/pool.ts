@@ -144,7 +144,6 @@ export class WorkerPool implements Renderer {
     return this.#counters;
   }
 
-  /** Restrictions of the workers; `undefined` before the start. */
   get confinement(): WorkerConfinement | undefined {
     return this.#confinement;
   }

@@ -15,7 +15,7 @@ interface Workers {
 const MAX_ATTEMPTS = 3;
 
 /** Signals that a crash does not raise. */
-const KILLED_FROM_OUTSIDE: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
+const EXTERNAL_SIGNALS: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 
 /** Milliseconds within which simultaneous kills of several workers are noticed. */
 const NOTICE_MS = 1_000;
@@ -37,7 +37,7 @@ export async function runWithRetry(
   const again = await run(job, { ...bounds, timeoutMs: leftMs }, workers);
   if (!(again instanceof WorkerExited)) return again;
   if (again.ending === LOST_WITH_FORK_SERVER) throw overloaded(again.ending);
-  if (!KILLED_FROM_OUTSIDE.includes(again.ending)) throw lostWorker(again.ending);
+  if (!EXTERNAL_SIGNALS.includes(again.ending)) throw lostWorker(again.ending);
   await new Promise((resolve) => setTimeout(resolve, NOTICE_MS));
   if (workers.countDeaths() - deaths <= 1) throw lostWorker(again.ending);
   throw overloaded('Other processes are killing the render workers.');

@@ -52,7 +52,6 @@ export class Slot implements RenderSlot {
   /** Timer of the next start, or of the idle time of the current process. */
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
-  /** Resumes the job that waits for a worker. */
   #wake: (() => void) | undefined;
   readonly #stopping = new AbortController();
 
@@ -95,7 +94,6 @@ export class Slot implements RenderSlot {
     await this.#startProcess(startWorker).ready;
   }
 
-  /** Permits starts in a sandbox that works. */
   enable(startWorker: StartWorker): void {
     this.#startWorker = startWorker;
     if (this.#settings.isPermanent || this.#wake) this.#ensureWorker();

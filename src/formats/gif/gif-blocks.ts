@@ -45,7 +45,6 @@ export interface GifEnd {
   readonly start: number;
   /** Offset of a graphic control extension without an image. */
   readonly control: number | undefined;
-  /** The truncated image. */
   readonly image?: GifImageBlock | undefined;
 }
 

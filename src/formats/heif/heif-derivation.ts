@@ -10,7 +10,7 @@ const MAX_GRID_BYTES = 12;
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_EXTRA_BYTES = 64 * 1024;
 
-/** Minimum pixels that a tile counts as: each takes a new decoder, and 4096 of 96×64 px took 4 to 11 s. */
+/** Minimum pixels a tile counts as, for its decoder: 14 400 tiles of 96×64 px took more than the 15 s of a render. */
 const MIN_TILE_PIXELS = 256 * 128;
 
 /** Maximum length of a chain of items that repeat one another. */
@@ -66,7 +66,6 @@ export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
 function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
   const kind = propertiesOf(item).find(({ type }) => type === 'auxC');
   if (kind === undefined) return false;
-  // The type follows version and flags.
   const { start } = toFullBox(meta.reader, kind);
   return ALPHA_KINDS.some(
     (alpha) => start + alpha.length < kind.end && hasAscii(meta.reader.bytes, start, `${alpha}\0`),

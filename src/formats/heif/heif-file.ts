@@ -164,13 +164,13 @@ function readReferences(meta: Meta): Reference[] {
   if (!boxes.has('iref')) return [];
   const box = toFullBox(reader, findBox(meta, 'iref'));
   const idBytes = box.version === 0 ? 2 : 4;
-  let inAll = 0;
+  let total = 0;
   return Array.from(readBoxes(reader, box.start, box.end), (reference) => {
     const cursor = new BoxCursor(reader, reference);
     const from = cursor.uint(idBytes);
     const count = cursor.uint(2);
-    inAll += count;
-    if (inAll > MAX_REFERENCES) throw corruptMedia(`HEIF: more than ${MAX_REFERENCES} references`);
+    total += count;
+    if (total > MAX_REFERENCES) throw corruptMedia(`HEIF: more than ${MAX_REFERENCES} references`);
     const to = Array.from({ length: count }, () => cursor.uint(idBytes));
     return { type: reference.type, from, to };
   });
@@ -195,7 +195,7 @@ export function* iterateLocations(meta: Meta): Generator<DeclaredLocation, void>
   const baseBytes = (sizes >>> 4) & 0xf;
   const indexBytes = box.version === 0 ? 0 : sizes & 0xf;
   const idBytes = box.version < 2 ? 2 : 4;
-  let extentsInAll = 0;
+  let totalExtents = 0;
   const items = cursor.uint(idBytes);
   if (items > MAX_CHILDREN) throw corruptMedia(`HEIF: ${items} items`);
   for (let left = items; left > 0; left -= 1) {
@@ -204,8 +204,8 @@ export function* iterateLocations(meta: Meta): Generator<DeclaredLocation, void>
     const isExternal = cursor.uint(2) !== 0;
     const base = cursor.uint(baseBytes);
     const count = cursor.uint(2);
-    extentsInAll += count;
-    if (extentsInAll > MAX_EXTENTS) throw corruptMedia(`HEIF: more than ${MAX_EXTENTS} extents`);
+    totalExtents += count;
+    if (totalExtents > MAX_EXTENTS) throw corruptMedia(`HEIF: more than ${MAX_EXTENTS} extents`);
     const extents = Array.from({ length: count }, () => {
       cursor.uint(indexBytes);
       return { offset: base + cursor.uint(offsetBytes), length: cursor.uint(lengthBytes) };

@@ -3,8 +3,7 @@ import { readExifOrientation } from '../exif-block.ts';
 import type { ImageHeader, Orientation, Prefix, Size } from '../image-header.ts';
 import { hasSegment, iterateJpegSegments, type JpegSegment, jpegMarker } from './jpeg-segments.ts';
 
-/** Start of frame. */
-interface Frame extends Size {
+interface StartOfFrame extends Size {
   readonly components: number;
   readonly isArithmetic: boolean;
 }
@@ -21,7 +20,7 @@ const MAX_FILL_BYTES = 64 * 1024;
  */
 export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
-  let frame: Frame | undefined;
+  let frame: StartOfFrame | undefined;
   let orientation: Orientation | undefined;
   let scans = 0;
   let isClean = true;
@@ -106,7 +105,7 @@ function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): 
 }
 
 /** `undefined` for a process or sample depth that libjpeg cannot decode. */
-function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | undefined {
+function readFrame(reader: ByteReader, { code, start }: JpegSegment): StartOfFrame | undefined {
   const isArithmetic = code === jpegMarker.sof9 || code === jpegMarker.sof10;
   if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) return undefined;
   const heightPx = reader.u16be(start + 3);

@@ -105,9 +105,10 @@ export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];
   for (const { code, at, end } of iterateJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) return Buffer.concat([...kept, jpeg.subarray(at)]);
-    const isAlone = code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
+    const isStandalone =
+      code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
     // Unknown markers stay, so that libjpeg rejects them.
-    if (!isAlone) kept.push(jpeg.subarray(at, end));
+    if (!isStandalone) kept.push(jpeg.subarray(at, end));
   }
   return jpeg;
 }

@@ -28,7 +28,7 @@ interface CleanableFormat {
   /** For error messages. */
   readonly name: string;
   readonly matches: (prefix: Uint8Array) => boolean;
-  /** Consumes the whole input. */
+  /** Consumes the complete input. */
   readonly clean: (editor: StreamEditor) => Steps;
 }
 

@@ -49,7 +49,7 @@ export function* cleanGif(editor: StreamEditor): Steps {
 function* cleanExtension(editor: StreamEditor): Steps {
   const [introducer = 0, label = 0, size = 0] = yield* editor.require(3);
   const isEmptyComment = label === gifLabel.comment && size === 0;
-  // Elsewhere, libnsgif does not accept the zero as the end of an extension, as browsers do.
+  // In other extensions, browsers accept the zero as the end, but libnsgif does not.
   if (size === 0 && !isEmptyComment) throw editor.damaged('an extension without data');
   let isKept = isEmptyComment || KEPT_LABELS.includes(label);
   if (label === gifLabel.application && size === APPLICATION_BYTES) {

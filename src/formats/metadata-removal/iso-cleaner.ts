@@ -36,7 +36,6 @@ const MAX_METADATA_TRACKS = 1000;
 /** Maximum extents in all item indexes, as in a HEIF file; an empty extent takes no bytes. */
 const MAX_ITEM_EXTENTS = 100_000;
 
-/** Type of an erased box. */
 const ERASED = Buffer.from('free', 'latin1');
 
 /** User type of XMP (XMP specification part 3). */
@@ -166,7 +165,7 @@ function* cleanItems(file: File, parent: string, box: Box): Steps {
   const hasLocations = Buffer.from(bytes).includes('iloc');
   if (!isIndex && !hasLocations) return yield* eraseBox(editor, box);
   const cleaned = cleanItemIndex(bytes, editor.position);
-  file.itemExtents += cleaned.walked;
+  file.itemExtents += cleaned.extentCount;
   if (file.itemExtents > MAX_ITEM_EXTENTS) {
     throw new MetadataRemovalError('The metadata is in too many pieces.');
   }

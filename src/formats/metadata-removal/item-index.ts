@@ -28,7 +28,7 @@ export interface CleanedIndex {
   /** Extents of the file after the box that contain metadata. */
   readonly extents: readonly Extent[];
   /** Number of extents of all items, empty ones included. */
-  readonly walked: number;
+  readonly extentCount: number;
 }
 
 /**
@@ -54,10 +54,10 @@ export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex 
   eraseProperties(meta, bytes);
   const items = eraseItemEntries(meta, bytes);
   const extents: Extent[] = [];
-  let walked = 0;
+  let extentCount = 0;
   let filledBytes = 0;
   for (const location of boxes.has('iloc') ? iterateLocations(meta) : []) {
-    walked += location.extents.length;
+    extentCount += location.extents.length;
     if (!items.has(location.item) || location.isExternal) continue;
     if (location.method > 1) throw new MetadataRemovalError('An item is part of another item.');
     const data = location.method === 1 ? findBox(meta, 'idat') : undefined;
@@ -76,7 +76,7 @@ export function cleanItemIndex(box: Uint8Array, position: number): CleanedIndex 
       }
     }
   }
-  return { bytes, extents, walked };
+  return { bytes, extents, extentCount };
 }
 
 function eraseBox(bytes: Buffer, { headerStart, start, end }: Box): void {

@@ -18,7 +18,8 @@ const JFIF_THUMBNAIL_AT = 12;
 const ADOBE_BYTES = 12;
 
 /**
- * Overwrites the metadata of a JPEG (ITU-T T.81 annex B) and of its MPF pictures (CIPA DC-007), and all other bytes.
+ * Overwrites the metadata of a JPEG (ITU-T T.81 annex B) and its MPF pictures (CIPA DC-007), and bytes between and
+ * after.
  */
 export function* cleanJpeg(editor: StreamEditor): Steps {
   const offsets = yield* cleanPicture(editor);

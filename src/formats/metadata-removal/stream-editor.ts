@@ -33,7 +33,6 @@ export class StreamEditor {
   #parts = 0;
   #output: Uint8Array[] = [];
 
-  /** @param format name for error messages */
   constructor(format: string) {
     this.#format = format;
   }

@@ -113,7 +113,6 @@ export function* cleanSampleEntries(
     const isPicture = PICTURE_HANDLERS.includes(track.handler);
     if (hasTimedMetadata(track)) yield* eraseDescription(editor, length, entryField.anyEnd);
     else if (track.handler === 'tmcd') {
-      // The reel name may follow.
       yield* eraseDescription(editor, length, entryField.timecodeEnd);
     } else if (isPicture || track.handler === 'soun') yield* cleanEntry(editor, length, isPicture);
     else yield* editor.keep(length);

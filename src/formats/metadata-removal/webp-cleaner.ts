@@ -52,7 +52,6 @@ function* eachChunk(
     const chunkEnd = editor.position + HEADER_BYTES + length;
     if (chunkEnd > end) throw editor.damaged('a chunk is too long');
     yield* clean(tagAt(header, 0), length);
-    // Padding byte of an odd payload.
     yield* editor.zero(Math.min(length % 2, end - chunkEnd));
   }
   yield* editor.zero(end - editor.position);

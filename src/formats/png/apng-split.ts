@@ -84,7 +84,6 @@ function formatFrame(
   ihdr.writeUInt32BE(heightPx, 4);
   return formatPng([
     formatPngChunk('IHDR', [ihdr]),
-    // Including length and CRC.
     ...shared.map(({ start, end }) => apng.subarray(start - 8, end + 4)),
     formatPngChunk('IDAT', [imageData]),
     formatPngChunk('IEND', []),

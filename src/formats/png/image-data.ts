@@ -10,7 +10,6 @@ const BIT_DEPTHS = new Map([
   [4, [8, 16]],
   [6, [8, 16]],
 ]);
-/** Largest four-byte integer (PNG 3rd edition §7.1). */
 const MAX_SIDE_PX = 0x7fff_ffff;
 
 /** Samples per pixel by colour type (PNG 3rd edition §11.2.1). */
@@ -49,9 +48,9 @@ export function readIhdr(reader: ByteReader, { type, start, end }: PngChunk): Ih
 /** Returns a reason if the image data would be too short even with the best compression. */
 export function findDataError(header: Ihdr, compressedBytes: number): string | undefined {
   // Without filter bytes; interlaced passes have as many bits in total.
-  const leastBytes = header.heightPx * rowBytesOf(header);
-  if (compressedBytes * MAX_EXPANSION >= leastBytes) return undefined;
-  return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;
+  const minBytes = header.heightPx * rowBytesOf(header);
+  if (compressedBytes * MAX_EXPANSION >= minBytes) return undefined;
+  return `PNG: ${compressedBytes} bytes of image data cannot hold ${minBytes} bytes of pixels`;
 }
 
 function rowBytesOf({ widthPx, colourType, bitDepth }: Ihdr): number {

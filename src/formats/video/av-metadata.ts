@@ -31,7 +31,6 @@ export interface VideoTrack {
 /** Reason why a file has no poster. */
 export interface PosterError {
   readonly code: 'UNSUPPORTED_MEDIA_TYPE' | 'UNPROCESSABLE_MEDIA' | 'MEDIA_TOO_LARGE';
-  /** Only for the log. */
   readonly reason: string;
 }
 
@@ -51,7 +50,6 @@ export interface AvMetadata {
   readonly posterError: PosterError | undefined;
 }
 
-/** Random access to the bytes of a file. */
 export interface ByteSource {
   readonly sizeBytes: number;
   read(start: number, end: number): Promise<Uint8Array>;

@@ -58,7 +58,7 @@ export async function convertPixels(
   const white = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
   const pixels = await toSamples();
   if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
-  // `convertColours` is for deep samples: only grey AVIFs have 8 bits here.
+  // `convertColours` needs deep samples, which all but grey AVIFs have here.
   if (profile.kind === 'rgb') convertColours(pixels, profile, white);
   else
     mapColours(
@@ -145,7 +145,7 @@ export function isSrgb({ space, icc }: Metadata): boolean {
 }
 
 /** Whether a profile is missing or matches the samples: libvips would also apply an XYZ or Lab profile to RGB. */
-export function isFitting({ space, icc }: Metadata): boolean {
+export function hasCompatibleProfile({ space, icc }: Metadata): boolean {
   const isRgb = space === 'srgb' || space === 'rgb16';
   return !isRgb || icc === undefined || isRgbProfile(icc);
 }

@@ -9,7 +9,7 @@ import type { RenderJob } from '../../pipeline/ports.ts';
 import {
   convertPixels,
   decodeSamples,
-  isFitting,
+  hasCompatibleProfile,
   isSrgb,
   type SampleCoding,
   toSrgbPixels,
@@ -119,7 +119,7 @@ export async function openStill(
     }
     if (job.codePoints !== undefined) return open(true);
     const isDeep = metadata.depth === 'ushort';
-    if (!isTaggedGrey && !isFitting(metadata)) return open(true);
+    if (!isTaggedGrey && !hasCompatibleProfile(metadata)) return open(true);
     if (isDeep || isTaggedGrey || job.gamma !== undefined) {
       const pixels = await convertPixels(open(true), metadata, job.gamma, isTaggedGrey);
       return pixels === undefined ? open(true) : fromPixels(pixels);

@@ -123,12 +123,12 @@ type Convert = (
 
 function fromYCbCr({ matrix }: CodedPicture, scale: Scale): Convert {
   const { lumaOffset, lumaFactor, chromaOffset, chromaFactor } = scale;
-  const [redShare, blueShare] = LUMA_COEFFICIENTS[matrix] ?? BT_601;
-  const greenShare = 1 - redShare - blueShare;
-  const redOfCr = 2 * (1 - redShare) * chromaFactor;
-  const blueOfCb = 2 * (1 - blueShare) * chromaFactor;
-  const greenOfCr = (redOfCr * redShare) / greenShare;
-  const greenOfCb = (blueOfCb * blueShare) / greenShare;
+  const [redWeight, blueWeight] = LUMA_COEFFICIENTS[matrix] ?? BT_601;
+  const greenWeight = 1 - redWeight - blueWeight;
+  const redOfCr = 2 * (1 - redWeight) * chromaFactor;
+  const blueOfCb = 2 * (1 - blueWeight) * chromaFactor;
+  const greenOfCr = (redOfCr * redWeight) / greenWeight;
+  const greenOfCb = (blueOfCb * blueWeight) / greenWeight;
   return (lumas, cbs, crs, samples, start, channels) => {
     for (let column = 0, at = start; column < lumas.length; column += 1, at += channels) {
       const luma = (lumas[column] - lumaOffset) * lumaFactor;
@@ -180,8 +180,8 @@ function stretchRow(
   const { widthPx, heightPx, samples } = plane;
   const isHigh = heightPx === luma.heightPx;
   const near = isHigh ? row : row >> 1;
-  const beside = isHigh ? near : near + (row % 2 === 0 ? -1 : 1);
-  const far = Math.min(Math.max(beside, 0), heightPx - 1);
+  const adjacent = isHigh ? near : near + (row % 2 === 0 ? -1 : 1);
+  const far = Math.min(Math.max(adjacent, 0), heightPx - 1);
   const [nearAt, farAt] = [near * widthPx, far * widthPx];
   for (let column = 0; column < widthPx; column += 1) {
     const value = samples[nearAt + column];

@@ -21,7 +21,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
     const source = await makeReadable(original, job);
     return checkResultSize(await produce(source, job), job);
   } catch (error) {
-    if (!isOfWebp(error) || hasRoomForWebp(job)) throw error;
+    if (!isWebpError(error) || hasRoomForWebp(job)) throw error;
     throw new MediaError('MEDIA_TOO_LARGE', { cause: error });
   }
 }
@@ -29,7 +29,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 /** Memory of libwebp and libvips per pixel of a WebP, in bytes; 14 were measured at 24 megapixels. */
 const WEBP_BYTES_PER_PIXEL = 16;
 
-function isOfWebp(error: unknown): boolean {
+function isWebpError(error: unknown): boolean {
   return /\bwebp(save|2vips)\w*: /.test(String(error instanceof MediaError ? error.cause : error));
 }
 
@@ -56,7 +56,7 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Reada
 }
 
 /**
- * Decodes the tiles of an AVIF grid one by one, because libvips' libheif renders damaged ones green or transparent.
+ * First decodes each tile of an AVIF grid alone, because libvips' libheif renders damaged ones green or transparent.
  * This doubles the decoding time, but few AVIFs are grids. @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 async function checkTiles(avif: Uint8Array, heif: HeifFile, job: RenderJob): Promise<void> {

@@ -15,7 +15,6 @@ export class Requests implements ByteSource, FrameDecoder {
   readonly sizeBytes: number;
   readonly #inbox: Inbox<Packet>;
   readonly #send: (request: WorkerRequest) => void;
-  /** Settles with the last request. */
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 

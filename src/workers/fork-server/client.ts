@@ -54,7 +54,7 @@ export class ForkServer {
   readonly #file: string;
   readonly #program: WorkerProgram;
   readonly #starts = new Map<number, Start>();
-  readonly #takenUserIds = new Set<number>();
+  readonly #usedUserIds = new Set<number>();
   // Random, since another service on this machine may use the same range.
   #lastUser = Math.floor(Math.random() * USER_IDS);
   #lastId = 0;
@@ -94,7 +94,7 @@ export class ForkServer {
     const start: Start = { events, userId: undefined };
     this.#starts.set(id, start);
     try {
-      if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
+      if (sandbox.hasOwnUsers) start.userId = this.#acquireUserId();
       const { command, words, inputs } = sandbox.compose(start.userId, memoryBytes);
       const { isIsolated } = sandbox;
       send(this.#requireChild(), {
@@ -131,12 +131,12 @@ export class ForkServer {
     }, KILL_TIMEOUT_MS).unref();
   }
 
-  #takeUserId(): number {
-    if (this.#takenUserIds.size === USER_IDS) throw new Error('All user ids are in use.');
+  #acquireUserId(): number {
+    if (this.#usedUserIds.size === USER_IDS) throw new Error('All user ids are in use.');
     do this.#lastUser = (this.#lastUser + 1) % USER_IDS;
-    while (this.#takenUserIds.has(FIRST_USER_ID + this.#lastUser));
+    while (this.#usedUserIds.has(FIRST_USER_ID + this.#lastUser));
     const userId = FIRST_USER_ID + this.#lastUser;
-    this.#takenUserIds.add(userId);
+    this.#usedUserIds.add(userId);
     return userId;
   }
 
@@ -187,7 +187,7 @@ export class ForkServer {
     const start = this.#starts.get(id);
     if (start === undefined) return;
     this.#starts.delete(id);
-    if (start.userId !== undefined && ending !== NO_END) this.#takenUserIds.delete(start.userId);
+    if (start.userId !== undefined && ending !== NO_END) this.#usedUserIds.delete(start.userId);
     start.events.onEnd(ending);
   }
 

@@ -30,7 +30,6 @@ export type ForkServerMessage =
   /** Sent with the channel to the process. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
   | { readonly kind: 'line'; readonly id: number; readonly line: string }
-  /** The last message. */
   | { readonly kind: 'ended'; readonly id: number; readonly ending: string };
 
 /** Maximum logged lines of a process's standard error. */
@@ -58,7 +57,7 @@ const ENVIRONMENT = {
   VIPS_MAX_THREADS: '8',
   // libvips' warnings are not errors (contract §3).
   VIPS_WARNING: '0',
-  // By default, libvips writes more than 100 MB of decoded pixels to a file; memory is limited anyway.
+  // Keeps decoded pixels in memory, which is limited; by default, libvips writes those beyond 100 MB to a file.
   VIPS_DISC_THRESHOLD: '1000g',
   // The seccomp filter denies io_uring, which would enlarge the kernel's attack surface.
   UV_USE_IO_URING: '0',

@@ -38,7 +38,6 @@ const RETRY_MS = 1_000;
 
 const STOPPED = 'the service stops';
 
-/** A grey H.264 picture of 16×16 pixels. */
 const TRIAL_FRAME: DecodeRequest = {
   codec: 'h264',
   stream: Buffer.from(
@@ -65,7 +64,6 @@ export type VideoSupport =
 
 interface Found {
   readonly support: VideoSupport;
-  /** `undefined` without support. */
   readonly sandbox?: Sandbox;
 }
 

@@ -48,7 +48,7 @@ function decodePixels(
   const picture = { ...composePicture(libde265, heif, coded), ...coding };
   const [plane] = findAlphaPlanes(heif, heif.primary);
   const alpha = plane === undefined ? undefined : decodeAlpha(libde265, heif, plane);
-  if (alpha && !hasSizeOf(alpha, picture)) throw corruptMedia('HEIF: alpha of another size');
+  if (alpha && !hasSameSize(alpha, picture)) throw corruptMedia('HEIF: alpha of another size');
   const mapColours = profile === undefined && coding ? mapToSrgb(coding) : undefined;
   return toRgb(picture, alpha, mapColours);
 }
@@ -58,7 +58,7 @@ function decodeAlpha(libde265: Libde265, heif: HeifFile, plane: number): AlphaPi
   return { ...composePicture(libde265, heif, plane), isPremultiplied };
 }
 
-function hasSizeOf({ planes: [one] }: CodedPicture, { planes: [other] }: CodedPicture): boolean {
+function hasSameSize({ planes: [one] }: CodedPicture, { planes: [other] }: CodedPicture): boolean {
   return one?.widthPx === other?.widthPx && one?.heightPx === other?.heightPx;
 }
 

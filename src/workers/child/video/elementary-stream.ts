@@ -94,7 +94,7 @@ function formatIvf(code: string, frame: Uint8Array, { widthPx, heightPx }: Size)
   head.write(`DKIF\0\0 \0${code}`, 'latin1');
   head.writeUInt16LE(widthPx & 0xffff, 12);
   head.writeUInt16LE(heightPx & 0xffff, 14);
-  // One frame per second, one frame.
+  // A rate of 1, and one frame.
   for (const at of [16, 20, 24]) head.writeUInt32LE(1, at);
   head.writeUInt32LE(frame.length, IVF_HEADER_BYTES);
   return Buffer.concat([head, frame]);

@@ -34,7 +34,7 @@ const PQ_NITS = 10_000;
 const HLG_GAMMA_LESS_1 = 0.2;
 const BT_2020_LUMINANCE = [0.2627, 0.678, 0.0593] as const;
 
-/** Light above which it is rolled off towards white (contract §12). */
+/** Light from which it is rolled off towards white (contract §12). */
 const KNEE = 0.9;
 /** Light above the knee. The brightest channel approaches white, and the others follow, to preserve hues. */
 const HEADROOM = 1 - KNEE;
@@ -63,14 +63,14 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
   const samples = Float32Array.from(tabulate((light) => 255 * toSrgb(light), LIGHT_STEPS));
   const gains = Float32Array.from(tabulate(isHlg ? hlgGain : () => 1, LIGHT_STEPS));
   const [rr = 1, rg = 0, rb = 0, gr = 0, gg = 1, gb = 0, br = 0, bg = 0, bb = 1] = matrix ?? [];
-  const [redShare, greenShare, blueShare] = BT_2020_LUMINANCE;
+  const [redWeight, greenWeight, blueWeight] = BT_2020_LUMINANCE;
   const sampleScale = SAMPLE_STEPS / 255;
   return (row) => {
     for (let at = 0; at < row.length; at += 3) {
       const red = lights[toIndex(row[at] * sampleScale, SAMPLE_STEPS)];
       const green = lights[toIndex(row[at + 1] * sampleScale, SAMPLE_STEPS)];
       const blue = lights[toIndex(row[at + 2] * sampleScale, SAMPLE_STEPS)];
-      const scene = redShare * red + greenShare * green + blueShare * blue;
+      const scene = redWeight * red + greenWeight * green + blueWeight * blue;
       const gain = gains[toIndex(scene * LIGHT_STEPS, LIGHT_STEPS)];
       const r = (rr * red + rg * green + rb * blue) * gain;
       const g = (gr * red + gg * green + gb * blue) * gain;
