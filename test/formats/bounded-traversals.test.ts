@@ -21,13 +21,13 @@ import {
 } from './containers.ts';
 import { corpusFile, headerOf, testVerdicts } from './header-of.ts';
 
-/** Headers are read in the main process, which serves all requests meanwhile. */
+/** The main process reads headers, between all its requests. */
 
 const junk = riffChunk('junk', Buffer.alloc(0));
 const frame = join(gifControl(1), gifImage(0, 0, 1, 1));
 const avif = corpusFile('avif/libavif__white_1x1.avif');
 
-/** The AVIF with boxes of the meta box, or of its child `iprp`, put before the others. */
+/** The AVIF with boxes inserted at the start of the meta box, or of its child `iprp`. */
 function withBox(parent: 'meta' | 'iprp', ...boxes: readonly Buffer[]): Buffer {
   const more = join(...boxes);
   const at = avif.indexOf(parent, 0, 'latin1') + (parent === 'meta' ? 8 : 4);
@@ -48,7 +48,7 @@ function locations(items: number, extents: number): Buffer {
   return fullBox('iloc', 0, 0, u16be(0x1100), u16be(items), primary, times(items - 1, item));
 }
 
-testVerdicts('more than any real file has', 'corrupt', {
+testVerdicts('too many are rejected', 'corrupt', {
   'chunks in a webp': webp(0, pixel, times(200_000, junk)),
   'chunks in a frame of a webp': webp(2, anmf(1, pixel, times(200_000, junk))),
   'chunks in all frames of a webp': webp(2, times(100, anmf(1, pixel, times(2_000, junk)))),
@@ -65,7 +65,7 @@ testVerdicts('more than any real file has', 'corrupt', {
 });
 
 testVerdicts(
-  'accepted in a HEIF file of an ordinary number',
+  'an ordinary number in a HEIF file is accepted',
   { widthPx: 1, heightPx: 1 },
   {
     associations: withBox('iprp', associations(19_000)),
@@ -73,7 +73,7 @@ testVerdicts(
   },
 );
 
-test('an image of the largest number of frames that settings may allow is accepted', () => {
+test('accepts an image with the largest number of frames that settings allow', () => {
   expect(headerOf(gif(times(50_000, frame))).frames).toBe(50_001);
   expect(headerOf(webp(2, times(50_000, anmf(1, pixel)))).frames).toBe(50_000);
 });
@@ -81,7 +81,7 @@ test('an image of the largest number of frames that settings may allow is accept
 /** Less than 50 ms of optimized code. */
 const MAX_STEPS = 8_000_000;
 
-/** A HEIF file of some kilobytes may take as many as any other. */
+/** The limit for a HEIF file of some kilobytes. */
 const MAX_HEIF_STEPS = 3_000_000;
 
 test('the counter of steps counts each round of a loop', async () => {

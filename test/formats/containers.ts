@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 
 export type Size = Readonly<Record<'widthPx' | 'heightPx', number>>;
 
-/** Bytes, given as a number, Latin-1 text or a buffer. */
+/** Bytes as a number, Latin-1 text or a buffer. */
 export type Part = number | string | Uint8Array;
 
 export function join(...parts: readonly Part[]): Buffer {
@@ -14,7 +14,7 @@ export function join(...parts: readonly Part[]): Buffer {
   );
 }
 
-/** Copies a file with these bytes in place of those from an offset on. */
+/** Copies a file, and overwrites bytes from an offset on. */
 export function put(file: Uint8Array, at: number, ...parts: readonly Part[]): Buffer {
   const copy = Buffer.from(file);
   join(...parts).copy(copy, at);
@@ -43,7 +43,7 @@ export function u32le(value: number): Buffer {
   return u32be(value).reverse();
 }
 
-/** A TIFF block with one short in IFD 0: the orientation. */
+/** A TIFF block with only the orientation, a short in IFD 0. */
 export function tiffOrientation(value: number, order: 'II' | 'MM' = 'II'): Buffer {
   return order === 'II'
     ? join(order, u16le(42, 8, 0, 1, 0x0112, 3, 1, 0, value, 0, 0, 0))
@@ -56,7 +56,7 @@ export function jpegSegment(code: number, data: Uint8Array | string): Buffer {
   return join(0xff, code, length >>> 8, length & 0xff, data);
 }
 
-/** Puts bytes behind the first two, SOI, of a JPEG. */
+/** Inserts bytes after SOI. */
 export function afterSoi(jpeg: Uint8Array, ...parts: readonly Uint8Array[]): Buffer {
   return join(jpeg.subarray(0, 2), ...parts, jpeg.subarray(2));
 }
@@ -66,7 +66,7 @@ export function pngChunk(type: string, data: Uint8Array | string = ''): Buffer {
   return join(u32be(data.length), body, u32be(crc32(body)));
 }
 
-/** Changes a bit in the CRC of the last chunk of a type. */
+/** Flips a bit in the CRC of the last chunk of a type. */
 export function withWrongCrc(png: Uint8Array, type: string): Buffer {
   const wrong = Buffer.from(png);
   const at = wrong.lastIndexOf(type, undefined, 'latin1');
@@ -75,7 +75,7 @@ export function withWrongCrc(png: Uint8Array, type: string): Buffer {
   return wrong;
 }
 
-/** Puts chunks between IHDR and the rest of a PNG. */
+/** Inserts chunks after IHDR. */
 export function afterIhdr(png: Uint8Array, ...chunks: readonly Uint8Array[]): Buffer {
   return join(png.subarray(0, 33), ...chunks, png.subarray(33));
 }
@@ -98,7 +98,7 @@ export function anmf(durationMs: number, ...chunks: readonly Uint8Array[]): Buff
   return riffChunk('ANMF', join(fields, ...chunks));
 }
 
-/** Header and logical screen of a GIF with a palette of two. */
+/** Header and logical screen of a GIF with a palette of two colours. */
 export function gifScreen(widthPx: number, heightPx: number): Buffer {
   return join('GIF89a', u16le(widthPx, heightPx), 0x80, 0, 0, '\0\0\0\xff\xff\xff');
 }
@@ -107,7 +107,7 @@ export function gifControl(delayCs: number): Buffer {
   return join(0x21, 0xf9, 4, 0, u16le(delayCs), 0, 0);
 }
 
-/** An image of one colour; LZW data of one pixel, which libnsgif takes for any size. */
+/** An image of one colour, with LZW data of one pixel, which libnsgif accepts for any size. */
 export function gifImage(x: number, y: number, widthPx: number, heightPx: number): Buffer {
   return join(0x2c, u16le(x, y, widthPx, heightPx), 0, 2, 2, 0x44, 0x01, 0);
 }

@@ -4,27 +4,26 @@ import { MediaError } from '../../src/contract/errors.ts';
 import { readImageHeader } from '../../src/formats/containers.ts';
 import type { ImageHeader } from '../../src/formats/image-header.ts';
 
-/** Reads a file of the corpus, given as `category/file`. */
+/** Reads a file of the corpus by `category/file`. */
 export const corpusFile = (name: string) => readFileSync(`fixtures/corpus/${name}`);
 
-/** The directories of the corpus. */
 export const corpusCategories: readonly string[] = readdirSync('fixtures/corpus', {
   withFileTypes: true,
 })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
-/** Names of the files in directories of the corpus, as `category/file`. */
+/** Names of the files in categories of the corpus, as `category/file`. */
 export function corpusFiles(...categories: readonly string[]): string[] {
   return categories.flatMap((category) =>
     readdirSync(`fixtures/corpus/${category}`).map((file) => `${category}/${file}`),
   );
 }
 
-/** The facts, `unsupported` for no image that is decoded, `corrupt` for UNPROCESSABLE_MEDIA. */
+/** The header; `unsupported` for a format that is not decoded, `corrupt` for UNPROCESSABLE_MEDIA. */
 export type Verdict = ImageHeader | 'unsupported' | 'corrupt';
 
-/** What is told of a still that has nothing but its pixels. */
+/** Fields of a still that has only pixels. */
 export const plainStill = {
   orientation: 1,
   frames: 1,
@@ -32,7 +31,7 @@ export const plainStill = {
   isClean: true,
 } as const;
 
-/** Tests that each of these files has this verdict, or facts of which these are some. */
+/** Tests that each file has the verdict, or a header with these fields. */
 export function testVerdicts(
   what: string,
   expected: Verdict | Partial<ImageHeader>,
@@ -45,7 +44,7 @@ export function testVerdicts(
   });
 }
 
-/** Reads facts and lets no other error pass than the one the reader may throw. */
+/** Reads the header; throws errors other than the documented one. */
 export function verdictOn(bytes: Uint8Array): Verdict {
   try {
     return readImageHeader(bytes) ?? 'unsupported';
@@ -56,7 +55,7 @@ export function verdictOn(bytes: Uint8Array): Verdict {
   }
 }
 
-/** Facts of bytes that have to have some. */
+/** Header of bytes that must have one. */
 export function headerOf(bytes: Uint8Array): ImageHeader {
   const verdict = verdictOn(bytes);
   return typeof verdict === 'string' ? expect.fail(`the verdict is ${verdict}`) : verdict;

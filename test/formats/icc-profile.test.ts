@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readMatrixProfile } from '../../src/formats/icc-profile.ts';
 import { join, put, u16be, u32be } from './containers.ts';
 
-/** A profile of some tags, each with its data (ICC.1:2022 §7). */
+/** A profile of tags with their data (ICC.1:2022 §7). */
 function profileOf(space: 'GRAY' | 'RGB ', tags: Readonly<Record<string, Buffer>>): Buffer {
   const head = join(Buffer.alloc(8), 4, '\0\0\0mntr', space, 'XYZ ', Buffer.alloc(12), 'acsp');
   const entries = Object.entries(tags);
@@ -54,26 +54,26 @@ describe('a curve of an ICC profile', () => {
 const [curve, primary] = [table(), join('XYZ ', Buffer.alloc(16, 1))];
 const curves = { rTRC: curve, gTRC: curve, bTRC: curve };
 const primaries = { rXYZ: primary, gXYZ: primary, bXYZ: primary };
-const sound = profileOf('RGB ', { ...curves, ...primaries });
-/** The profile with other bytes at one place. */
-const patched = (text: string, at: number) => put(sound, at, text);
+const valid = profileOf('RGB ', { ...curves, ...primaries });
+/** The profile with bytes overwritten at an offset. */
+const patched = (text: string, at: number) => put(valid, at, text);
 
-test('an ICC profile is read only for the colour model that it describes', () => {
-  expect(readMatrixProfile(sound, 'rgb')).toBeDefined();
-  expect(readMatrixProfile(sound, 'grey')).toBeUndefined();
+test('reads an ICC profile only for its colour model', () => {
+  expect(readMatrixProfile(valid, 'rgb')).toBeDefined();
+  expect(readMatrixProfile(valid, 'grey')).toBeUndefined();
   expect(readMatrixProfile(profileOf('GRAY', { kTRC: curve }), 'rgb')).toBeUndefined();
 });
 
 test.each([
-  ['nothing', Buffer.of()],
-  ['cut off', sound.subarray(0, -1)],
+  ['empty', Buffer.of()],
+  ['truncated', valid.subarray(0, -1)],
   ['of an unknown version', patched('\x05', 8)],
   ['for CMYK', patched('CMYK', 16)],
   ['without a signature', patched('XXXX', 36)],
-  ['without a curve', patched('none', sound.indexOf('gTRC'))],
-  ['without a primary', patched('none', sound.indexOf('bXYZ'))],
+  ['without a curve', patched('none', valid.indexOf('gTRC'))],
+  ['without a primary', patched('none', valid.indexOf('bXYZ'))],
   ['of thousands of tags', patched('\0\0\xff\xff', 128)],
-  ['a table besides', profileOf('RGB ', { ...curves, ...primaries, A2B0: table() })],
-])('an ICC profile that is %s is not read', (_, profile) => {
+  ['with a look-up table', profileOf('RGB ', { ...curves, ...primaries, A2B0: table() })],
+])('rejects an ICC profile: %s', (_, profile) => {
   expect(readMatrixProfile(profile, 'rgb')).toBeUndefined();
 });

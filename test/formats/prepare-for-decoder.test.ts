@@ -43,7 +43,7 @@ describe.each(around)('a %s prepared for the decoder', (name, wrap) => {
       expect(Buffer.from(plain).includes(SECRET)).toBe(false);
       expect(original.equals(before)).toBe(true);
       expect((await sharp(plain).metadata()).orientation ?? 1).toBe(orientation);
-      // The decoder has nothing to warn of: checksums are right.
+      // The decoder does not warn: checksums are valid.
       const failOn = name.includes('junk') ? 'error' : 'warning';
       await sharp(plain, { failOn }).raw().toBuffer();
     }
@@ -55,7 +55,7 @@ describe.each(around)('a %s prepared for the decoder', (name, wrap) => {
     expect((await sharp(prepare(original, 6)).metadata()).orientation).toBe(6);
   });
 
-  test('stays as it is where its EXIF is truncated anywhere', () => {
+  test('is unchanged if its EXIF is truncated anywhere', () => {
     const whole = wrap(join(tiffOrientation(6), SECRET));
     for (let length = 0; length < whole.length; length += 1) {
       expect(prepare(whole.subarray(0, length), 6).length).toBe(length);
@@ -63,7 +63,7 @@ describe.each(around)('a %s prepared for the decoder', (name, wrap) => {
   });
 });
 
-test('a PNG prepared for the decoder has chunks with right checksums', () => {
+test('a PNG prepared for the decoder has valid checksums', () => {
   expect(prepare(inPng(tiffOrientation(6, 'MM')), 6)).toEqual(inPng(tiffOrientation(6, 'II')));
 });
 
@@ -86,6 +86,6 @@ test.each([
     'text that only looks like it',
     made.afterIhdr(png, made.pngChunk('zTXt', join('eXIf\0\0', deflateSync('eXIf')))),
   ],
-])('the preparation for the decoder does not change %s', (_, original) => {
+])('preparation for the decoder does not change %s', (_, original) => {
   expect(prepare(original, 1)).toBe(original);
 });

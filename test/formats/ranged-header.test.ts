@@ -6,7 +6,7 @@ import { corpusCategories, corpusFile, corpusFiles } from './header-of.ts';
 
 const BLOCK_BYTES = 64 * 1024;
 
-/** Reads a head through a source that counts its ranges and bytes in blocks, as the cache of originals fetches them. */
+/** Reads a header from a source that counts ranges, and bytes in blocks, as the cache of originals fetches them. */
 async function readHead(file: Uint8Array) {
   const blocks = new Set<number>();
   let ranges = 0;
@@ -22,20 +22,20 @@ async function readHead(file: Uint8Array) {
   return { head, ranges, bytes: blocks.size * BLOCK_BYTES };
 }
 
-// The profiles of CMYK have more than 256 KiB, and their size is known only from the whole file.
+// CMYK profiles are longer than 256 KiB, so that the size is known only from the complete file.
 const valid = corpusCategories.filter((name) => !/hostile|fuzz|cmyk/.test(name));
 
-describe('the head of an image', () => {
-  it.each(valid)('has the facts of the whole file: %s', async (category) => {
+describe('the header that is read by ranges', () => {
+  it.each(valid)('equals that of the complete file: %s', async (category) => {
     for (const name of corpusFiles(category)) {
       const file = corpusFile(name);
-      const facts = readImageHeader(file);
-      if (facts === undefined) continue;
-      const { widthPx, heightPx, orientation, format } = facts;
+      const complete = readImageHeader(file);
+      if (complete === undefined) continue;
+      const { widthPx, heightPx, orientation, format } = complete;
       const { head, ranges, bytes } = await readHead(file);
       expect({ name, ...head?.header }).toMatchObject({ name, widthPx, heightPx, orientation });
       if (head?.isStill) expect(format).toBe(head.header.format);
-      if (facts.frames > 1) expect(head?.isStill).toBe(false);
+      if (complete.frames > 1) expect(head?.isStill).toBe(false);
       expect(ranges).toBeLessThanOrEqual(3);
       expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
     }

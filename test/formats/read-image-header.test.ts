@@ -6,7 +6,7 @@ import { corpusCategories, corpusFile, corpusFiles, verdictOn } from './header-o
 
 const names = corpusFiles(...corpusCategories);
 
-/** What sharp decodes although the file is cut off, or its structure broken behind its pixels. */
+/** Files that sharp decodes although they are truncated, or damaged after their pixels. */
 const stricterThanSharp = new Set([
   'hostile-truncated/derived__gifplayer-half.gif',
   'fuzz-jpeg/4a54d4858315.jpg',
@@ -15,12 +15,12 @@ const stricterThanSharp = new Set([
   'fuzz-jpeg/af00e8fbd571.jpg',
   'fuzz-jpeg/c123afc9a6a8.jpg',
   'fuzz-jpeg/e89ad0ccdcb0.jpg',
-  // Too large to be decoded by this test; a decoder would stop at their checksums too.
+  // Too large for this test; a decoder would also reject their checksums.
   'fuzz-png/a859fa96a385.png',
   'fuzz-png/dad2af0d65c8.png',
 ]);
 
-/** Pixel data is not looked at: the container of these is whole, their pixels are not. */
+/** Files with damaged pixels in an intact container: pixel data is not read. */
 const brokenPixels = new Set([
   'fuzz-png/4409064b5e6b.png',
   'fuzz-png/600a71cc33c9.png',
@@ -33,10 +33,10 @@ const brokenPixels = new Set([
 
 const noImages = /^(?:svg|hostile-svg|nonimage|other-image)\//;
 
-/** Decoding what is bigger would only cost time: the header alone is compared. */
+/** Maximum size that is decoded; for larger files, only the header is compared. */
 const maxDecodedPx = 30_000_000;
 
-/** What sharp makes of a file: the same facts in the same words, or undefined where it fails. */
+/** sharp's reading of a file, with our field names; `undefined` if it fails. */
 async function readWithSharp(original: Buffer) {
   const bytes = Buffer.from(original);
   // libvips does not know the brand of an animated AVIF, of which the primary image is shown.
@@ -79,7 +79,7 @@ test.each(names)('sharp reads the same from %s', async (name) => {
   const reading = bytes.length === 0 ? undefined : await readWithSharp(bytes);
   const verdict = verdictOn(bytes);
   if (name.startsWith('heic/')) {
-    // Of what sharp cannot decode, it reads the header all the same.
+    // sharp reads the header even of a file that it cannot decode.
     const { width: widthPx, height: heightPx } = await sharp(bytes).metadata();
     expect(verdict).toMatchObject({ format: 'heic', widthPx, heightPx, orientation: 1 });
     return;
@@ -96,7 +96,7 @@ test.each(names)('sharp reads the same from %s', async (name) => {
   const { isDirty, isPlain, frames, animation, ...still } = reading;
   const isApng =
     still.format === 'png' && bytes.subarray(0, bytes.indexOf('IDAT')).includes('acTL');
-  // Of an APNG, sharp sees the default image alone.
+  // sharp reads only the default image of an APNG.
   const seen = isApng ? { format: 'apng' } : { frames, animation };
   // libnsgif ignores a screen with an edge above 2048 px.
   const size = name.endsWith('issue-117-out-of-range.gif') ? { heightPx: 23_850 } : {};
@@ -105,7 +105,7 @@ test.each(names)('sharp reads the same from %s', async (name) => {
   if (!isPlain) expect(verdict).not.toMatchObject({ isPlain: true });
 });
 
-/** Lengths below the whole at which a file cut there still has facts. */
+/** Lengths of truncated files that still have a header. */
 const acceptedCuts = (bytes: Uint8Array): number[] =>
   [...bytes.keys()].filter((length) => typeof verdictOn(bytes.subarray(0, length)) === 'object');
 
@@ -125,13 +125,13 @@ const seeds = [
 ];
 
 describe('a file truncated anywhere', () => {
-  test.each(seeds)('%s has no facts', (name) => {
+  test.each(seeds)('%s has no header', (name) => {
     const bytes = corpusFile(name);
     expect(verdictOn(bytes)).toBeTypeOf('object');
     expect(acceptedCuts(bytes)).toEqual([]);
   });
 
-  test('a GIF has facts where a frame ends, since it needs no trailer', () => {
+  test('a GIF has a header at the end of a frame, since it needs no trailer', () => {
     const bytes = corpusFile('gif-animated/imagers__any-disposal.gif');
     const cuts = acceptedCuts(bytes);
     expect(cuts.map((length) => bytes[length - 1])).toEqual([0, 0, 0, 0, 0]);
@@ -139,7 +139,7 @@ describe('a file truncated anywhere', () => {
   });
 });
 
-test('mutated files have facts, have none or are corrupt; the reader never throws anything else', () => {
+test('reads mutated files, or rejects them as unsupported or corrupt, without any other error', () => {
   const originals = [
     ...seeds,
     'png-orientation/derived__bricks-orientation6.png',
@@ -156,7 +156,7 @@ test('mutated files have facts, have none or are corrupt; the reader never throw
     .tuple(fc.constantFrom(...magics), noise)
     .map(([magic, bytes]) => Buffer.concat([Buffer.from(magic, 'latin1'), bytes]));
   const byte = fc.oneof(fc.constantFrom(0, 1, 0x21, 0x2c, 0x3b, 0x7f, 0x80, 0xff), fc.nat(255));
-  // Most structure stands at the front, so half of the places are drawn from there.
+  // Most structure is at the front, so half of the offsets are drawn from there.
   const place = fc.oneof(fc.nat(400), fc.nat(60_000));
   const edits = fc.array(fc.tuple(place, byte, fc.constantFrom('set', 'insert', 'cut')), {
     minLength: 1,

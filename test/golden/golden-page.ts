@@ -5,17 +5,17 @@ import sharp from 'sharp';
 import { decodeImage, drawDifference } from '../support/images/image-comparison.ts';
 import { fixturesUrl, type GoldenRow } from './golden-table.ts';
 
-/** A row, and what the service sent for it. */
+/** A row and its result. */
 export interface ComparedRow {
   readonly row: GoldenRow;
-  /** The golden, or the original where its own bytes are expected; `undefined` if the golden is missing. */
+  /** The golden, or the original if it is expected unmodified; `undefined` if the golden is missing. */
   readonly expected: Uint8Array | undefined;
   readonly actual: Uint8Array;
-  /** What differs beyond the row's rule, a sentence each. */
+  /** Differences beyond the row's rule, in a sentence each. */
   readonly differences: readonly string[];
 }
 
-/** Frames drawn of a difference: it is for looking at, and an animation may have a thousand. */
+/** Maximum frames of a difference that are drawn: an animation may have a thousand. */
 const MAX_FRAMES = 12;
 
 const STYLE = `
@@ -36,16 +36,15 @@ img { min-width: 96px; max-width: 240px; max-height: 240px; display: block; imag
 const directory = fileURLToPath(new URL('../../test-report', import.meta.url));
 const fixtures = fileURLToPath(fixturesUrl);
 
-/** The page of all goldens, beside a directory of the files that it shows. */
+/** The page of all goldens, next to a directory with its files. */
 export const pageFile = path.join(directory, 'goldens.html');
 
-/** Removes an earlier page. */
 export async function removePage(): Promise<void> {
   await rm(pageFile, { force: true });
   await rm(path.join(directory, 'goldens'), { recursive: true, force: true });
 }
 
-/** Writes the page of some rows, those that fail first. */
+/** Writes the page of rows, failures first. */
 export async function writePage(compared: readonly ComparedRow[]): Promise<void> {
   const sorted = [...compared].sort(
     (one, other) =>
@@ -72,7 +71,7 @@ ${articles.join('\n')}
 
 const isFailing = ({ differences }: ComparedRow): boolean => differences.length > 0;
 
-/** Writes the files of a row: its result, and a PNG of the frames that differ from the golden, one below the other. */
+/** Writes the result of a row, and a PNG of the frames that differ from the golden, one below the other. */
 async function writeArticle({ row, expected, actual, differences }: ComparedRow): Promise<string> {
   const stem = path.join('goldens', row.name);
   await mkdir(path.dirname(path.join(directory, stem)), { recursive: true });
@@ -110,7 +109,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Draws what differs; `undefined` where nothing does, or where the two are not images of one size. */
+/** Draws the differences; `undefined` without any, or for images of different sizes. */
 async function drawDifferences(
   expected: Uint8Array,
   actual: Uint8Array,

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type SourceFormat, sourceFormats } from '../../src/contract/image-formats.ts';
 
-/** Everything that lies below `fixtures/`. */
+/** Directory of the fixtures. */
 export const fixturesUrl = new URL('../../fixtures/', import.meta.url);
 
-/** A row of `fixtures/goldens.tsv`: an original, a request, and what the result must be. */
+/** A row of `fixtures/goldens.tsv`: an original, a request, and the expected result. */
 export type GoldenRow = ReturnType<typeof readGoldenTable>[number];
 
 const columns = 'name original target golden format size delays plays pixels';
@@ -21,10 +21,8 @@ const tableSchema = z.array(
 );
 
 /**
- * Reads `fixtures/goldens.tsv`. Size, delays and plays in it are worked out from the contract
- * (contract §3) by hand, never by the code under test.
- *
- * Delays are written like `4x80 120`: four of 80 ms, then one of 120 ms.
+ * Reads `fixtures/goldens.tsv`. Size, delays and plays were derived from the contract (§3) by hand, never by the code
+ * under test. `4x80 120` means four delays of 80 ms, then one of 120 ms.
  */
 export function readGoldenTable() {
   const [head, ...lines] = readFileSync(new URL('goldens.tsv', fixturesUrl), 'utf8')
@@ -36,15 +34,15 @@ export function readGoldenTable() {
     const [name, original, target, golden, format, size, delays, plays, rule] = row;
     const [widthPx = 0, heightPx = 0] = size.split('x').map(Number);
     return {
-      // Of the request's target, any snowflake stands in the place of `{id}`.
+      // `{id}` in the request's target stands for any snowflake.
       ...{ name, original, target, format, widthPx, heightPx },
-      /** File below `fixtures/expected/`; `undefined`, like the rule: the original's own bytes. */
+      /** File below `fixtures/expected/`; `undefined`, like the rule, for an unmodified original. */
       golden: golden === 'original' ? undefined : golden,
       pixels: rule === 'verbatim' ? undefined : rule,
-      /** One per frame; `undefined`, like `plays` (0: for ever), of a still. */
+      /** One per frame; `undefined`, like `plays` (0: for ever), for a still. */
       delaysMs: delays === '-' ? undefined : parseDelays(delays),
       plays: plays === '-' ? undefined : Number(plays),
-      /** All cells behind the golden's name. */
+      /** All cells after the golden's name. */
       facts: row.slice(4),
     };
   });

@@ -1,12 +1,9 @@
 /**
- * Compares what the service sends with the goldens, pixel by pixel (contract §3), through its HTTP surface
- * and real render workers: every row of `fixtures/goldens.tsv`.
+ * Sends every row of `fixtures/goldens.tsv` to the service with real render workers, and compares responses with the
+ * goldens pixel by pixel (contract §3): encoders round differently on other processors.
  *
- * Only `npm run goldens -- --update` writes: goldens that are missing or no longer match, and without a name it deletes
- * those that no row names. Facts in the table (size, delays, …) are never written.
- *
- * Bytes are not compared with the golden, for encoders round differently from processor to
- * processor; that one request gives the same bytes twice is tested by itself.
+ * Only `npm run goldens -- --update` writes: it creates missing and changed goldens and, without a name, deletes those
+ * without a row. It never writes the properties in the table (size, delays, …).
  */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -24,7 +21,7 @@ import { atScale } from '../support/test-scale.ts';
 import { type ComparedRow, pageFile, removePage, writePage } from './golden-page.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
-/** What `npm run goldens` asks for: `show`, or `update` and the beginning of the rows' names. */
+/** Task of `npm run goldens`: `show`, or `update` and the beginning of the rows' names. */
 const [task, chosen = ''] = process.env.GOLDENS?.split(' ') ?? [];
 const isUpdating = task === 'update';
 
@@ -45,21 +42,21 @@ afterAll(async () => {
 const readOriginal = (original: string): Buffer =>
   readFileSync(new URL(encodeURI(original), fixturesUrl));
 
-/** Bytes of a golden; `undefined` if there is none. */
+/** Bytes of a golden; `undefined` if missing. */
 function readGolden(golden: string): Buffer | undefined {
   const file = path.join(directory, golden);
   return existsSync(file) ? readFileSync(file) : undefined;
 }
 
-/** The request of a row, for an original of its own. */
+/** Request of a row for its own original. */
 function requestOf({ target }: GoldenRow, id = 1): MediaRequest {
   const parsed = parseTarget(target.replace('{id}', String(id)));
-  return parsed.kind === 'media' ? parsed.request : expect.fail(`${target} is no media`);
+  return parsed.kind === 'media' ? parsed.request : expect.fail(`${target} is not a media path`);
 }
 
 let count = 0;
 
-/** Asks for a row; nothing of it is known yet, so that it is rendered. */
+/** Requests a row, which is not cached yet, so that it is rendered. */
 async function request(row: GoldenRow) {
   count += 1;
   app.originals.put(requestOf(row, count).originKey, readOriginal(row.original));
@@ -85,7 +82,7 @@ describe.concurrent('the golden of', () => {
   });
 });
 
-describe('the same request gives the same bytes:', () => {
+describe('the same request returns the same bytes:', () => {
   const stride = atScale(20, 6);
   const rendered = rows.filter(({ golden }) => golden !== undefined);
 
@@ -98,7 +95,7 @@ describe('the same request gives the same bytes:', () => {
   });
 });
 
-test('every golden has a row, and they are small', async () => {
+test('every golden has a row and is small', async () => {
   const named = new Set(allRows.flatMap(({ golden }) => golden ?? []));
   const stale = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter(
     (file) => path.extname(file) !== '' && !named.has(file),
@@ -110,13 +107,13 @@ test('every golden has a row, and they are small', async () => {
 });
 
 test('the table covers every kind, format, quality and orientation', async () => {
-  // The original's own bytes would show that it is found, but not that it is rendered.
+  // An unmodified original would not show that it is rendered.
   const requests = allRows
     .filter(({ golden }) => golden !== undefined)
     .map((row) => requestOf(row));
   const stored = resourceNames.filter((name) => resourceRows[name].originKey !== undefined);
   expect(new Set(requests.map(({ resource }) => resource))).toEqual(new Set(stored));
-  // Every format by name, and the original's own.
+  // Every format by name, and the original's.
   const formats = new Set([...Object.keys(outputFormats), undefined]);
   expect(new Set(requests.map(({ format }) => format))).toEqual(formats);
   expect(new Set(requests.map(({ quality }) => quality)).size).toBe(3);
@@ -126,7 +123,7 @@ test('the table covers every kind, format, quality and orientation', async () =>
   expect(new Set(metadata.map(({ orientation = 1 }) => orientation)).size).toBe(8);
 });
 
-/** What the bytes themselves tell. */
+/** Properties read from the bytes. */
 async function compareMetadata(row: GoldenRow, body: Buffer): Promise<string[]> {
   const wanted = {
     format: row.format,
@@ -152,7 +149,7 @@ async function compareMetadata(row: GoldenRow, body: Buffer): Promise<string[]> 
   return hasMetadata ? [...differences, 'there is metadata in it'] : differences;
 }
 
-/** Compares pixels with the golden; when updating, the golden becomes the response instead. */
+/** Compares pixels with the golden; when updating, replaces the golden by the response. */
 async function comparePixels(
   { name, golden, pixels, original }: GoldenRow,
   body: Buffer,
@@ -160,10 +157,10 @@ async function comparePixels(
   if (golden === undefined || pixels === undefined) {
     return body.equals(readOriginal(original)) ? [] : ['the bytes are not the original’s'];
   }
-  // Rows that share a golden must come out alike: the first writes, the next run compares the rest.
+  // Rows with the same golden must have equal results: the first writes, and the next run compares the others.
   const isAuthor = rows.find((other) => other.golden === golden)?.name === name;
   const expected = readGolden(golden);
-  // As on the processor that drew it.
+  // Bytes are equal on the processor that drew the golden.
   if ((isUpdating && !isAuthor) || expected?.equals(body)) return [];
   const differences =
     expected === undefined

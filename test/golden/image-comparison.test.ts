@@ -13,7 +13,7 @@ const animation = readFileSync('fixtures/expected/kinds/sticker-gif-of-webp.gif'
 const create = { width: 8, height: 8, channels: 4, background: '#0000' } as const;
 const clear = await sharp({ create }).png().toBuffer();
 
-/** One channel of the last frame changed. */
+/** Changes one channel of the last frame. */
 const withChannel = (
   image: DecodedImage,
   channel: number,
@@ -43,9 +43,9 @@ const all = ['exact', 'lossy', 'palette'] as const;
 
 test.each<[change: string, file: Buffer, change: Change, seenBy: readonly string[]]>([
   ['nothing', animation, (it) => it, []],
-  ['half a turn', photo, () => turn(180), all],
+  ['a rotation by 180°', photo, () => turn(180), all],
   ['a shift by a pixel', photo, shift, all],
-  ['a frame that is missing', animation, (it) => ({ ...it, frames: it.frames.slice(1) }), all],
+  ['a missing frame', animation, (it) => ({ ...it, frames: it.frames.slice(1) }), all],
   ['the order of frames', animation, swapFrames, all],
   ['a delay', animation, (it) => ({ ...it, delaysMs: it.delaysMs?.with(4, 160) }), all],
   ['plays', animation, (it) => ({ ...it, plays: 0 }), all],
@@ -53,8 +53,8 @@ test.each<[change: string, file: Buffer, change: Change, seenBy: readonly string
   ['lost transparency', animation, (it) => withChannel(it, 3, () => 255), all],
   ['a faint cast', photo, (it) => withChannel(it, 0, (sample) => sample + 1), ['exact', 'lossy']],
   ['rounding', photo, (it) => withChannel(it, 1, (sample, at) => sample + (at % 8) - 3), ['exact']],
-  ['colours that are clear', clear, (it) => withChannel(it, 0, () => 255), ['exact']],
-])('a change of %s is seen by the rules that must', async (_, file, change, seenBy) => {
+  ['invisible colours', clear, (it) => withChannel(it, 0, () => 255), ['exact']],
+])('a change of %s is detected by the expected rules', async (_, file, change, seenBy) => {
   const image = await decodeImage(file);
   const changed = await change(image);
   expect(all.filter((rule) => compareImages(image, changed, rule).length > 0)).toEqual(seenBy);

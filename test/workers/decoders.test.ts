@@ -10,9 +10,8 @@ import { anyJob, REAL_WORKER, sharePool, unharmed } from '../support/processes/w
 const classes = (names: string) => names.split(/\s+/).map((name) => `VipsForeignLoad${name}`);
 
 /**
- * Every loader class in the libvips that sharp brings along, and whether it may run. `base`: never run by itself.
- * An upgrade of sharp means a decision here about what is new; it is to be blocked but for the four formats,
- * from memory.
+ * Every loader class of sharp's libvips, and whether it may run; `base` never runs by itself. When an upgrade of sharp
+ * adds one, decide here: block all but the in-memory loaders of the four formats.
  */
 const loaders = {
   allowed: classes('HeifBuffer JpegBuffer PngBuffer WebpBuffer'),
@@ -29,7 +28,7 @@ const loaders = {
 
 const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
 
-/** Files that libvips can decode by itself; a GIF is decoded without libvips. */
+/** Files that libvips decodes; GIFs are decoded without it. */
 const decodable = {
   gif: await pixels().gif().toBuffer(),
   svg,
@@ -38,7 +37,7 @@ const decodable = {
   'tiff with JPEG inside': await pixels().tiff({ compression: 'jpeg' }).toBuffer(),
 };
 
-test('the loaders of libvips are those that were decided about', () => {
+test('every loader of libvips is in the table', () => {
   expect(findLoaders()).toEqual(Object.values(loaders).flat().sort());
 });
 
@@ -47,7 +46,7 @@ describe('a worker', () => {
   const render = (original: Uint8Array, heightPx = 9, source: RenderJob['source'] = 'png') =>
     shared.pool.render(original, { ...anyJob, source, originalSize: { widthPx: 9, heightPx } });
 
-  test('decodes five formats, to the size that was planned', async () => {
+  test('decodes five formats to the planned size', async () => {
     for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
       const original = await pixels().toFormat(format).toBuffer();
       expect((await sharp(await render(original, 9, format)).metadata()).format).toBe('png');
@@ -58,10 +57,10 @@ describe('a worker', () => {
     }
   });
 
-  test('refuses all others, those too that its libvips could decode, and loses no process over it', async () => {
+  test('rejects all other formats, even those that its libvips can decode, and keeps its process', async () => {
     const refused = { code: 'UNPROCESSABLE_MEDIA' };
     for (const [name, bytes] of Object.entries(decodable)) {
-      // In this process, where nothing is blocked.
+      // In this process, no loader is blocked.
       await expect(sharp(bytes).stats(), name).resolves.toBeDefined();
       await expect(render(bytes), name).rejects.toMatchObject(refused);
     }
@@ -73,7 +72,7 @@ function pixels() {
   return sharp({ create: { width: 9, height: 9, channels: 3, background: '#a0b0c0' } });
 }
 
-/** Names of classes in the shared library, wherever npm has put it for this platform. */
+/** Names of the classes in the shared library, in npm's directory for this platform. */
 function findLoaders(): string[] {
   const packages = join(dirname(createRequire(import.meta.url).resolve('sharp')), '../../@img');
   const libraries = readdirSync(packages, { recursive: true, encoding: 'utf8' }).filter((file) =>

@@ -3,12 +3,12 @@ import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { scaleFrames } from '../../src/workers/child/frame-scaling.ts';
 
-/** Frames of noise: no two are alike, and their edges least of all. */
+/** Frames of noise: all are different, especially their edges. */
 function drawNoise(lengthBytes: number, channels: number): Buffer {
   const noise = createHash('shake256', { outputLength: lengthBytes }).update('noise').digest();
   if (channels === 4) {
     for (let at = 3; at < lengthBytes; at += 4) {
-      // As in pictures: much is opaque or transparent, and some is in between.
+      // As in real pictures, most alpha is opaque or transparent.
       const alpha = noise.readUInt8(at);
       if (alpha < 60) noise.writeUInt8(0, at);
       else if (alpha < 150) noise.writeUInt8(255, at);

@@ -8,11 +8,11 @@ import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const AVATAR = '/avatars/1/ab12.webp';
 
-/** Longest time in which a response is still one that does not wait for a disk. */
+/** Maximum time of a response that does not wait for a disk. */
 const PATIENCE_MS = 5_000;
 
-// A program that is started closes the files it has inherited, and waits for their disk.
-test('a worker that ends while the disk of renderings hangs is replaced, and hits go on', async (context) => {
+// A started program closes the files that it has inherited, and waits for their disk.
+test('a worker that ends while the disk of renderings hangs is replaced, and hits continue', async (context) => {
   const { path } = await useTemporaryDirectory();
   for (const name of ['disk/renderings', 'mounted']) {
     mkdirSync(join(path, name), { recursive: true });

@@ -20,7 +20,7 @@ import { shareTestApp } from '../support/test-app.ts';
 
 const app = shareTestApp();
 
-/** What the service makes of a file at its own size, without a loss. */
+/** The service's lossless rendering of a file at its own size. */
 const request = (file: Buffer) => app.serve(file, '/attachments/1/{id}/a.heic?format=png');
 
 async function decode(file: Buffer): Promise<Sharp> {
@@ -50,15 +50,15 @@ test.each([
   expect(Math.max(...distances)).toBeLessThanOrEqual(2);
 });
 
-// In which order transforms are applied, and where apertures lie, the goldens heic/* tell.
-test('a picture upside down whose top and bottom are swapped has left and right swapped', async () => {
+// The goldens heic/* show the order of transforms and the places of apertures.
+test('flips a picture horizontally if it is rotated by 180° and flipped vertically', async () => {
   const caps = await decode(heicSample('caps.heic'));
   const file = createHeif([withProperties('caps.heic', irot(2), imir(0))], HEIC);
   const swapped = await (await decode(file)).raw().toBuffer();
   expect(swapped.equals(await caps.flop().raw().toBuffer())).toBe(true);
 });
 
-describe('no picture is partial', () => {
+describe('rejects a HEIC instead of rendering a part of it, with', () => {
   const damaged = (from: number, length: number, value: number): Buffer => {
     const file = Buffer.from(heicSample('caps.heic'));
     const data = file.indexOf('mdat', 0, 'latin1') + 4;
@@ -83,14 +83,17 @@ describe('no picture is partial', () => {
     ['zeros in its data', damaged(3000, 400, 0)],
     ['ones in its data', damaged(3000, 400, 255)],
     ['junk in its data', damaged(2000, 50, 0x5a)],
-    ['nothing but junk', damaged(4, 7000, 0x33)],
-    ['a tile that is cut off', tiles(tile, cutOff)],
+    ['only junk as its data', damaged(4, 7000, 0x33)],
+    ['a truncated tile', tiles(tile, cutOff)],
     ['a tile of junk', tiles(tile, { ...tile, data: Buffer.alloc(2000, 0x55) })],
-    ['a tile of 4:4:4 behind one of 4:2:0', tiles(tile, finer)],
-    ['a tile of 4:2:0 behind one of 4:4:4', tiles(finer, tile)],
-    ['tiles of another size than they say', tiles(wide, wide)],
+    ['a tile of 4:4:4 after one of 4:2:0', tiles(tile, finer)],
+    ['a tile of 4:2:0 after one of 4:4:4', tiles(finer, tile)],
+    ['tiles of another size than declared', tiles(wide, wide)],
     ['alpha without a tile', createHeif([tile, alphaWithoutTile, tile], HEIC)],
-    ['an aperture outside', createHeif([withProperties('caps.heic', clap(100, 60, 900))], HEIC)],
+    [
+      'an aperture outside of it',
+      createHeif([withProperties('caps.heic', clap(100, 60, 900))], HEIC),
+    ],
     ['no parameter sets', createHeif([takeApart(heicSample('caps.heic'), 'hvcC')], HEIC)],
   ])('%s', async (_, file) => {
     const { statusCode, body } = await request(file);

@@ -4,7 +4,7 @@ import { encodeAnimation, encodeStill } from '../../src/workers/child/encode.ts'
 import { fromPixels, type Pixels } from '../../src/workers/child/pixels.ts';
 import { anyJob, type RenderJob } from '../support/processes/worker-pool.ts';
 
-/** A drawing of vertical stripes, of which each encoding has its own bytes. */
+/** Draws vertical stripes, whose bytes differ in each encoding. */
 function draw(widthPx: number, heightPx: number) {
   const data = new Uint8Array(3 * widthPx * heightPx);
   for (let at = 0; at < data.length; at += 1) data[at] = ((at % (3 * widthPx)) * 7) & 0xf0;
@@ -15,22 +15,25 @@ test.each([
   ['below 4 megapixels', 1_999, { effort: 4 }],
   ['from 4 megapixels on', 2_000, { effort: 0, quality: 20 }],
   ['of 16 megapixels', 8_000, { effort: 0, quality: 20 }],
-])('a lossless still %s is encoded with its effort, and exactly', async (_, widthPx, settings) => {
-  const pixels = draw(widthPx, 2_000);
-  const size = { widthPx, heightPx: 2_000 };
-  const job = { ...anyJob, size, format: 'webp', quality: 'lossless' } as const;
-  const encoded = await encodeStill(fromPixels(pixels), job);
-  const raw = { width: widthPx, height: 2_000, channels: 3 } as const;
-  const wanted = sharp(pixels.data, { raw }).webp({ lossless: true, exact: true, ...settings });
-  expect((await wanted.toBuffer()).equals(encoded)).toBe(true);
-  expect((await sharp(encoded).raw().toBuffer()).equals(pixels.data)).toBe(true);
-  // An operator's lower effort stays.
-  const fastest = await encodeStill(fromPixels(pixels), { ...job, webpEffort: 0 });
-  const least = wanted.clone().webp({ lossless: true, exact: true, ...settings, effort: 0 });
-  expect((await least.toBuffer()).equals(fastest)).toBe(true);
-});
+])(
+  'encodes a lossless still %s exactly, with the effort for its size',
+  async (_, widthPx, settings) => {
+    const pixels = draw(widthPx, 2_000);
+    const size = { widthPx, heightPx: 2_000 };
+    const job = { ...anyJob, size, format: 'webp', quality: 'lossless' } as const;
+    const encoded = await encodeStill(fromPixels(pixels), job);
+    const raw = { width: widthPx, height: 2_000, channels: 3 } as const;
+    const wanted = sharp(pixels.data, { raw }).webp({ lossless: true, exact: true, ...settings });
+    expect((await wanted.toBuffer()).equals(encoded)).toBe(true);
+    expect((await sharp(encoded).raw().toBuffer()).equals(pixels.data)).toBe(true);
+    // An operator's lower effort has precedence.
+    const fastest = await encodeStill(fromPixels(pixels), { ...job, webpEffort: 0 });
+    const least = wanted.clone().webp({ lossless: true, exact: true, ...settings, effort: 0 });
+    expect((await least.toBuffer()).equals(fastest)).toBe(true);
+  },
+);
 
-/** Draws frames of so many colours, one below the other. */
+/** Draws a strip of frames with a number of colours. */
 function drawColours(widthPx: number, heightPx: number, colours: number, frames = 1): Pixels {
   const data = new Uint8Array(4 * widthPx * heightPx * frames);
   for (let at = 0; at < data.length; at += 4) {
@@ -69,7 +72,7 @@ test.each([
   },
 );
 
-test('a still of a lossy original is lossy, whatever its colours, except at lossless', async () => {
+test('encodes a still of a lossy original with loss, regardless of its colours, except at `lossless`', async () => {
   const encode = (quality: RenderJob['quality']) =>
     encodeStill(fromPixels(drawColours(32, 32, 2)), jobFor(32, 32, { quality, isLossy: true }));
   expect(isLossless(await encode('high'))).toBe(false);
@@ -77,7 +80,7 @@ test('a still of a lossy original is lossy, whatever its colours, except at loss
   expect(isLossless(await encode('lossless'))).toBe(true);
 });
 
-test('an animation of few colours in each frame has the bytes of lossless', async () => {
+test('encodes an animation of few colours per frame as `lossless` does', async () => {
   const animation = { delaysMs: [50, 50, 50], plays: 0 };
   const encode = (quality: RenderJob['quality']) =>
     encodeAnimation(drawColours(32, 32, 100, 3), jobFor(32, 32, { quality }), animation);

@@ -14,7 +14,7 @@ import {
 
 const start = usePools();
 
-/** Sets a limit of the only worker, as its own user, since root alone may not raise or lower those of others. */
+/** Sets a limit of the only worker, as its user: root alone cannot change limits of others. */
 function limit(pool: TestPool, limits: (pid: number) => string): void {
   const [pid = 0] = pool.renderer.processIds;
   const [, user = ''] = /^Uid:\t(\d+)/m.exec(readProcessFile(pid, 'status')) ?? [];
@@ -22,7 +22,7 @@ function limit(pool: TestPool, limits: (pid: number) => string): void {
   execFileSync('setpriv', ['--reuid', user, '--regid', user, '--clear-groups', ...prlimit]);
 }
 
-/** Renders a square picture as a PNG of its size. */
+/** Job that renders a square picture as a PNG of its size. */
 const still = (source: RenderJob['source'], edgePx: number): RenderJob => ({
   ...anyJob,
   source,
@@ -35,7 +35,7 @@ const MEBIBYTE = 2 ** 20;
 const bothOf = (bytes: number) => ({ light: bytes, heavy: bytes });
 
 describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
-  test('renders every format although the machine has no thread left, from its first job on', async () => {
+  test('renders every format while the machine has no thread left, from its first job on', async () => {
     const pool = await start({ workerFile: REAL_WORKER });
     limit(pool, () => '--nproc=1');
     const small = sharp({ create: { width: 9, height: 9, channels: 3, background: '#a0b0c0' } });
@@ -48,8 +48,8 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
     expect(pool.renderer.counters).toEqual(unharmed);
   });
 
-  test('is overloaded where the machine has less memory left than its bound, and goes on after that', async () => {
-    // All pixels of an interlaced PNG are in memory: 192 MB, in one piece far larger than what is left.
+  test('reports overload while the machine has less memory left than the limit of the worker, and recovers', async () => {
+    // An interlaced PNG needs all pixels in memory: 192 MB in one piece, far more than is left.
     const create = { width: 8000, height: 8000, channels: 3, background: '#a0b0c0' } as const;
     const png = await sharp({ create }).png({ progressive: true, compressionLevel: 1 }).toBuffer();
     const shrunk = {
@@ -69,7 +69,7 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
     expect(pool.renderer.counters).toEqual(unharmed);
   });
 
-  test('is overloaded where no descriptor is left to open a decoder, renders all else, and goes on after that', async () => {
+  test('reports overload while no descriptor is left to open a decoder, renders everything else, and recovers', async () => {
     const pool = await start({ workerFile: REAL_WORKER });
     limit(pool, () => '--nofile=0:');
     const heic = readFileSync('fixtures/heic/flat-tile.heic');

@@ -12,7 +12,7 @@ const canBePidOne = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'tr
 
 const isDefunct = (pid: number) => /^State:\tZ/m.test(readProcessFile(pid, 'status'));
 
-/** A service that is PID 1, and what it renders. */
+/** Starts a service as PID 1. */
 async function useFirstProcess(environment: Readonly<Record<string, string>> = {}) {
   const { path } = await useTemporaryDirectory();
   cpSync('fixtures/video/clip-h264.mp4', join(path, 'attachments/1/2/clip.mp4'));
@@ -26,7 +26,7 @@ async function useFirstProcess(environment: Readonly<Record<string, string>> = {
     processes: () => treeOf(pid),
     workers: () => workersOf(pid),
     defunct: () => treeOf(pid).filter(isDefunct),
-    /** Renders another size each time; returns the status. */
+    /** Renders a new size each time; returns the status. */
     render: async (signal?: AbortSignal): Promise<number> => {
       widthPx += 1;
       const url = `${origin}/attachments/1/2/clip.mp4?format=png&width=${widthPx}`;
@@ -38,7 +38,7 @@ async function useFirstProcess(environment: Readonly<Record<string, string>> = {
 }
 
 describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is PID 1', () => {
-  test('leaves no process behind by posters, or by clients that abort them at any step', async () => {
+  test('leaves no process behind after posters, or after clients abort them at any step', async () => {
     const { render, processes, defunct } = await useFirstProcess();
     expect(await render()).toBe(200);
     await expect.poll(defunct).toEqual([]);
@@ -46,7 +46,7 @@ describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is
     const rounds = atScale(15, 40);
     for (let round = 1; round < rounds; round += 1) expect(await render()).toBe(200);
     for (let round = 0; round < rounds; round += 1) {
-      // From before the decoder's start until after its end, which is some 100 ms.
+      // From before the decoder's start to after its end, about 100 ms.
       const signal = AbortSignal.timeout(round * 8);
       await render(signal).catch(() => undefined);
     }
@@ -55,7 +55,7 @@ describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is
     await expect.poll(() => processes().length).toBeLessThanOrEqual(before);
   }, 60_000);
 
-  test('leaves no process behind by workers that crash, are killed or pass their deadline', async () => {
+  test('leaves no process behind after workers crash, are killed or exceed their deadline', async () => {
     const { render, workers, defunct } = await useFirstProcess({ TRANSFORM_TIMEOUT_MS: '5000' });
     expect(await render()).toBe(200);
     for (const [signal, status] of [

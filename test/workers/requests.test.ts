@@ -17,7 +17,7 @@ const damagedFrames = {
 describe('a job whose original is read by ranges', () => {
   const shared = sharePool({ frames: damagedFrames });
 
-  test('gets the bytes that it asks for, and no more than one reply to each request', async () => {
+  test('receives the requested bytes, in one reply to each request', async () => {
     const { sayByRanges, say } = shared.pool;
     expect(await sayByRanges('hello')).toMatch(/ hello$/);
     expect(await sayByRanges('read-again 3')).toBe('end end end');
@@ -25,18 +25,18 @@ describe('a job whose original is read by ranges', () => {
     expect(shared.counted()).toEqual(unharmed);
   });
 
-  test('ends with a failure of its reader, which costs no worker', async () => {
+  test('fails with the error of its reader, and keeps its worker', async () => {
     const { sayByRanges } = shared.pool;
     const failure = new MediaError('ORIGIN_ERROR', { cause: new Error('of the storage') });
     const reader = readerOf('read-again 3', () => Promise.reject(failure));
     await expect(sayByRanges(reader)).rejects.toBe(failure);
-    // The second and third time, the reader was not asked any more.
+    // The reader was not called the second and third time.
     expect(reader.count()).toBe(2);
     expect(await sayByRanges('next')).toMatch(/ next$/);
     expect(shared.counted()).toEqual(unharmed);
   });
 
-  test('may go on without a range beyond its limits, or a frame that is damaged', async () => {
+  test('may continue without a range beyond its limits, or a damaged frame', async () => {
     const { sayByRanges } = shared.pool;
     const tooLarge = new MediaError('MEDIA_TOO_LARGE');
     const reader = readerOf('read-again 2', () => Promise.reject(tooLarge));
@@ -45,23 +45,23 @@ describe('a job whose original is read by ranges', () => {
     expect(shared.counted()).toEqual(unharmed);
   });
 
-  test('returns facts, and of these only what belongs to them', async () => {
+  test('returns metadata without unknown fields', async () => {
     const size = { widthPx: 320, heightPx: 180 };
     const video = { codec: 'vp9', codedSize: size, size, orientation: 1 };
-    const facts = { kind: 'video', container: 'webm', codec: 'vp09.00.10.08', durationS: 1.5 };
-    const claim = { ...facts, more: 'x', video: { ...video, more: 'x' } };
+    const metadata = { kind: 'video', container: 'webm', codec: 'vp09.00.10.08', durationS: 1.5 };
+    const claim = { ...metadata, more: 'x', video: { ...video, more: 'x' } };
     const message = { kind: 'inspected', metadata: claim, rssBytes: 1 };
-    expect(await shared.pool.inspect(raw(message))).toEqual({ ...facts, video });
+    expect(await shared.pool.inspect(raw(message))).toEqual({ ...metadata, video });
   });
 
-  test('is retried from its beginning where its worker ends', async () => {
+  test('is retried from its beginning if its worker ends', async () => {
     await expect(shared.pool.sayByRanges('crash')).rejects.toMatchObject({
       code: 'UNPROCESSABLE_MEDIA',
     });
     expect(shared.counted()).toEqual({ ...unharmed, restarts: 2 });
   });
 
-  test('ends at its deadline while a read hangs, and the read with it', async () => {
+  test('ends at its deadline while a read hangs, and aborts the read', async () => {
     const read = vi.fn((signal: AbortSignal) => sleep(60_000, new Uint8Array(), { signal }));
     const reader = readerOf('read-again 1', read);
     const late = { code: 'TRANSFORM_TIMEOUT' };
@@ -70,7 +70,7 @@ describe('a job whose original is read by ranges', () => {
   });
 });
 
-test('a worker that dies while it receives a frame ends its job by its exit, not by the broken channel', async () => {
+test('a job fails by the exit of a worker that dies while it receives a frame, not by the broken channel', async () => {
   const channel = new Duplex({
     read: () => undefined,
     write: (_chunk, _encoding, done) => setImmediate(done, new Error('write EPIPE')),
@@ -84,6 +84,6 @@ test('a worker that dies while it receives a frame ends its job by its exit, not
   };
   const replied = reply(channel as Socket, frame, progress, replying.signal);
   await expect(replied).rejects.toBe(exit);
-  // The job would fail with it, and would not be retried.
+  // Otherwise, the job would fail with it, and not be retried.
   expect(progress.failure).toBeUndefined();
 });

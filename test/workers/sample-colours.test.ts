@@ -68,7 +68,6 @@ const rows = readFixtureTable('sample-colours/index.tsv').map(({ file = '', colo
 }));
 const colouredRows = rows.filter(({ colours }) => colours.length === 16);
 
-/** Colours of a row of the table. */
 function coloursOf(file: string) {
   const row = rows.find((each) => each.file === file);
   if (row === undefined) throw new Error(`Expected a row of ${file}`);
@@ -83,7 +82,7 @@ test.each(colouredRows)('$file has the colours that were encoded', async ({ file
   );
 });
 
-test('an asset of Display P3 is converted at its own size and quality too', async () => {
+test('converts an asset of Display P3 even at its own size and quality', async () => {
   const { statusCode, rawPayload } = await app.serve(
     sample('display-p3.avif'),
     '/avatars/{id}/ab12.webp?size=4096&quality=lossless',
@@ -102,7 +101,7 @@ test('an AVIF without a colr box has the code points of its AV1 image', async ()
 describe('a profile', () => {
   const colr = (icc: Buffer | undefined) => box('colr', 'prof', icc ?? '');
 
-  test('is applied after the samples of an AVIF are converted, and wins over code points', async () => {
+  test('is applied after the samples of an AVIF are converted, and has precedence over code points', async () => {
     const black = sharp({ create: { width: 1, height: 1, channels: 3, background: '#000' } });
     const wide = await sharp(await black.withIccProfile('p3').png().toBuffer()).metadata();
     const { properties, ...item } = takeApart(sample('grey-limited.avif'));
@@ -163,7 +162,7 @@ describe('the cICP of a PNG', () => {
     expect(shown).toEqual([188, 188, 188]);
   });
 
-  test('wins over a profile', async () => {
+  test('has precedence over a profile', async () => {
     const profiled = await original.clone().withIccProfile('p3').png().toBuffer();
     const plain = await original.clone().png().toBuffer();
     const wide = await renderFields(await profiled);
@@ -212,7 +211,7 @@ describe('the cICP of a PNG', () => {
   });
 });
 
-/** The samples of the files of the table, before any conversion. */
+/** The samples of the files in the table, before any conversion. */
 function coloursOfFields(): number[][] {
   const full = [255, 255, 255, 0, 0, 0, 128, 128, 128, 64, 64, 64, 255, 0, 0, 0, 255, 0, 0, 0, 255];
   const mixed = [255, 255, 0, 200, 80, 40, 40, 80, 200, 80, 160, 60, 192, 192, 192, 230, 190, 170];
@@ -278,7 +277,7 @@ describe('an image that repeats another by iden', () => {
   });
   const size = imageSize(128, 192);
 
-  test('has the transforms of both, in their order', async () => {
+  test('has the transforms of both, in sequence', async () => {
     const both = await render(createHeif([iden(2, size, irot(1)), caps], HEIC));
     const turned = await render(createHeif([withProperties('caps.heic', irot(2))], HEIC));
     expect(both.info).toMatchObject({ width: 192, height: 128 });
@@ -287,8 +286,8 @@ describe('an image that repeats another by iden', () => {
 
   test('may repeat one that repeats another, or a grid', async () => {
     const chain = await render(createHeif([iden(2, size), iden(3, size, irot(3)), caps], HEIC));
-    const upright = await render(heicSample('caps.heic'));
-    expect(chain.data.equals(upright.data)).toBe(true);
+    const unrotated = await render(heicSample('caps.heic'));
+    expect(chain.data.equals(unrotated.data)).toBe(true);
     const tiles = [0, 1, 2, 3].map((at) => takeApart(heicSample(`tile-${at}.heic`)));
     const grid = gridOf(2, 2, [192, 128], [3, 4, 5, 6]);
     const ofGrid = await render(
@@ -302,15 +301,15 @@ describe('an image that repeats another by iden', () => {
     const [, ...shown] = await renderFields(
       createHeif([iden(2, imageSize(128, 128), irot(2)), p3]),
     );
-    const [, ...upright] = (await renderFields(sample('display-p3.avif'))).toReversed();
-    expect(shown).toEqual(upright);
+    const [, ...reversed] = (await renderFields(sample('display-p3.avif'))).toReversed();
+    expect(shown).toEqual(reversed);
   });
 
   test.each([
     ['itself', [iden(1, size)]],
     ['no image', [{ ...iden(2, size), references: [] }, caps]],
     ['two images', [{ ...iden(2, size), references: [['dimg', [2, 2]]] }, caps] as const],
-  ])('is a 422 if it repeats %s', async (_, items) => {
+  ])('returns 422 if it repeats %s', async (_, items) => {
     const { statusCode } = await app.serve(
       createHeif(items as readonly HeifItem[], HEIC),
       '/attachments/1/{id}/a?format=png',
@@ -319,7 +318,7 @@ describe('an image that repeats another by iden', () => {
   });
 });
 
-test('a HEIC that is an overlay is a 415', async () => {
+test('returns 415 for a HEIC overlay', async () => {
   const overlay: HeifItem = {
     type: 'iovl',
     data: join(

@@ -14,7 +14,7 @@ const start = usePools();
 const WIDTH = 64;
 const HEIGHT = 48;
 
-/** Encodes one flat picture: a grey that has luma 100 of 256. */
+/** Encodes one picture of a grey that has luma 100 of 256. */
 function encode(pixels: string, coder: string, file: string): Promise<Buffer> {
   const source = `-f lavfi -i color=0x626262:s=${WIDTH}x${HEIGHT} -frames:v 1`;
   return runFfmpeg(`${source} -pix_fmt ${pixels} -c:v ${coder}`, file);
@@ -30,7 +30,7 @@ const orderOf = (codec: string, stream: Buffer, widthPx = WIDTH): string =>
 describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   const shared = sharePool({ videoDecoder: wholeDecoder });
 
-  test('is found with its version, and confined whole', async () => {
+  test('is found with its version, in a full sandbox', async () => {
     expect(await shared.pool.renderer.videoSupport).toEqual({
       isSupported: true,
       program: '/usr/bin/ffmpeg',
@@ -46,8 +46,8 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
     });
   });
 
-  // One of each codec, test/http/media/posters tells; this is the longest frame of a size.
-  test('decodes a frame of 4:4:4 in 10 bits whole', async () => {
+  // One frame of each codec is in test/http/media/posters; this is the longest frame of its size.
+  test('decodes a complete 10-bit 4:4:4 frame', async () => {
     const stream = await encode('yuv444p10le', 'libvpx-vp9', 'a.ivf');
     const frame = Buffer.from(await shared.pool.sayByRanges(orderOf('vp9', stream)), 'latin1');
     const at = frame.indexOf('FRAME\n') + 6;
@@ -59,15 +59,15 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   test.each([
     ['a playlist', 'h264', Buffer.from('#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n')],
     ['a script of concat', 'hevc', Buffer.from("ffconcat version 1.0\nfile '/etc/passwd'\n")],
-    ['nothing that it knows', 'vp9', Buffer.from('x'.repeat(10_000))],
+    ['unknown bytes', 'vp9', Buffer.from('x'.repeat(10_000))],
     ['a frame of another codec', 'av1', Buffer.from('DKIF')],
-  ])('refuses %s', async (_, codec, stream) => {
+  ])('rejects %s', async (_, codec, stream) => {
     const refused = shared.pool.sayByRanges(orderOf(codec, stream));
     await expect(refused).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     expect(shared.counted().kills).toBe(0);
   });
 
-  test('refuses a frame that was cut off, and one that is larger than planned', async () => {
+  test('rejects a truncated frame, and one that is larger than planned', async () => {
     const { sayByRanges } = shared.pool;
     const stream = await encode('yuv420p', 'libx264', 'a.h264');
     const cut = sayByRanges(orderOf('h264', stream.subarray(0, stream.length - 8)));
@@ -77,7 +77,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   });
 });
 
-describe('a decoder that cannot be used', () => {
+describe('an unusable decoder', () => {
   const rows: [program: string, reason: string, isUnexpected: boolean, PATH?: string][] = [
     ['off', 'VIDEO_DECODER is off', false],
     ['/nowhere/ffmpeg', '/nowhere/ffmpeg does not exist', true],
@@ -86,33 +86,36 @@ describe('a decoder that cannot be used', () => {
     ['/bin/true', 'bwrap is not installed', true, '/nowhere'],
     ['auto', 'ffmpeg is not installed', false, '/nowhere'],
   ];
-  test.each(rows)('is not, and says why: %s', async (program, reason, isUnexpected, path) => {
-    const environment = { PATH: path ?? '/usr/bin:/bin' };
-    const videoDecoder = { ...wholeDecoder, program };
-    const { renderer, sayByRanges } = await start({ videoDecoder, environment });
-    expect(await renderer.videoSupport).toEqual({
-      isSupported: false,
-      reason: expect.stringContaining(reason),
-      isUnexpected,
-    });
-    const unsupported = { code: 'UNSUPPORTED_MEDIA_TYPE' };
-    await expect(sayByRanges('decode 1 x')).rejects.toMatchObject(unsupported);
-    expect(renderer.counters.kills).toBe(0);
-  });
+  test.each(rows)(
+    'is not used, for a reported reason: %s',
+    async (program, reason, isUnexpected, path) => {
+      const environment = { PATH: path ?? '/usr/bin:/bin' };
+      const videoDecoder = { ...wholeDecoder, program };
+      const { renderer, sayByRanges } = await start({ videoDecoder, environment });
+      expect(await renderer.videoSupport).toEqual({
+        isSupported: false,
+        reason: expect.stringContaining(reason),
+        isUnexpected,
+      });
+      const unsupported = { code: 'UNSUPPORTED_MEDIA_TYPE' };
+      await expect(sayByRanges('decode 1 x')).rejects.toMatchObject(unsupported);
+      expect(renderer.counters.kills).toBe(0);
+    },
+  );
 });
 
-describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an attacker', () => {
+describe.skipIf(!hasCompiler)('(gcc is installed) a compromised decoder', () => {
   const decoder = shareMaliciousDecoder();
   const shared = sharePool({ videoDecoder: decoder });
   const request = (attack: string) => shared.pool.sayByRanges(`decode 1 ${attack}`);
 
-  test('has passed the trial, and is confined whole', async () => {
+  test('passes the trial, and has the full sandbox', async () => {
     const support = await shared.pool.renderer.videoSupport;
     expect(support).toMatchObject({ isFullySandboxed: true, version: 'malicious' });
   });
 
-  // What it can do to others, in each sandbox, is told by test/hostile/decoder.hostile.test.ts.
-  test('starts threads, but no process by any call', async () => {
+  // Attacks on others, in each sandbox, are in test/hostile/decoder.hostile.test.ts.
+  test('can start threads, but no process by any call', async () => {
     for (const [attack, outcome] of [
       ['thread', expect.stringMatching(/^done \d+$/)],
       ['process', 'EPERM'],
@@ -126,7 +129,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     }
   });
 
-  test('creates no namespace, and has neither devices, a shell nor more than its streams', async () => {
+  test('cannot create a namespace, and has no device, shell or extra descriptor', async () => {
     for (const [attack, outcome] of [
       ['namespace', 'EPERM'],
       ['list /proc', 'ENOENT'],
@@ -139,29 +142,29 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     }
   });
 
-  test('has bounds of memory, CPU time, descriptors and files', async () => {
+  test('has limits of memory, CPU time, descriptors and files', async () => {
     expect(await request('limits')).toBe(`${512 * 2 ** 20} 15 0 64`);
     expect(Number(await request('devour'))).toBeLessThan(512);
   });
 
-  test('sees its own root alone', async () => {
+  test('sees only its own root', async () => {
     const [, top = ''] = decoder.program.split('/');
     expect((await request('list /')).trim().split(' ').sort()).toEqual(['etc', top].sort());
     expect(await request('list /etc')).toBe('ld.so.cache ');
   });
 
   test.each([
-    ['writes more than was planned', 'pictures'],
-    ['writes without an end', 'endless'],
+    ['writes more than planned', 'pictures'],
+    ['writes without end', 'endless'],
     ['fails', 'status'],
     ['crashes', 'crash'],
-  ])('fails its frame where it %s, and leaves no process behind', async (_, attack) => {
+  ])('fails its frame if it %s, and leaves no process behind', async (_, attack) => {
     expect(await request(attack)).toBe('UNPROCESSABLE_MEDIA');
     await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
     expect(shared.counted().kills).toBe(0);
   });
 
-  test('cannot fill the log, or keep its frame from being taken by that', async () => {
+  test('cannot fill the log, and its frame is accepted despite the attempt', async () => {
     expect(await request('complain')).toBe('done');
     expect(shared.pool.log.entries.length).toBeLessThan(10);
   });
@@ -185,8 +188,8 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
         readlinkSync(`/proc/self/ns/${kind}`),
       );
     }
-    caller.abort(new Error('nobody waits'));
-    await expect(job).rejects.toThrow('nobody waits');
+    caller.abort(new Error('no client is left'));
+    await expect(job).rejects.toThrow('no client is left');
     await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
   });
 });

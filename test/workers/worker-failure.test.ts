@@ -11,7 +11,7 @@ import { ForkServer } from '../../src/workers/fork-server/client.ts';
 import { killWorker } from '../../src/workers/process-tree.ts';
 import { FORK_SERVER } from '../support/processes/worker-pool.ts';
 
-/** Code of a module that reads memory where it has none. */
+/** Module whose function reads outside of its memory. */
 const trapping = 'AGFzbQEAAAABBAFgAAADAgEABQMBAAEHBQEBZgAACgoBCABBfygCABoL';
 
 const thrownBy = (fail: () => unknown) => new Promise(fail).catch((error: unknown) => error);
@@ -26,17 +26,17 @@ test.each([
   'WebAssembly.Instance(): Out of memory: Cannot allocate Wasm memory for new instance',
   'WebAssembly.Memory(): could not allocate memory',
   'std::bad_alloc',
-])('an original that needs more memory than there is, is too large: %s', (message) => {
+])('reports a failed allocation as too large an original: %s', (message) => {
   expect(failureOf(new Error(message)).code).toBe('MEDIA_TOO_LARGE');
   expect(failureOf(corrupt(new Error(message))).code).toBe('MEDIA_TOO_LARGE');
 });
 
-test('an array that cannot be allocated, too', async () => {
+test('reports an array that cannot be allocated as too large an original', async () => {
   const error = await thrownBy(() => new ArrayBuffer(Number.MAX_SAFE_INTEGER));
   expect(failureOf(error)).toEqual({ code: 'MEDIA_TOO_LARGE', cause: error });
 });
 
-test('an original that traps a decoder in WebAssembly is corrupt', async () => {
+test('reports a trap in WebAssembly as a corrupt original', async () => {
   const code = await WebAssembly.compile(Buffer.from(trapping, 'base64'));
   const { f } = new WebAssembly.Instance(code, {}).exports as Record<string, () => void>;
   const trap = await thrownBy(() => f?.());
@@ -48,7 +48,7 @@ test.each([
   'memory access out of bounds',
   "Cannot read properties of undefined (reading 'memory')",
   'Expected an allocation of the palette',
-])('a bug of ours is one, whatever it says of memory: %s', (message) => {
+])('reports an internal error whose message contains "memory" or "allocation": %s', (message) => {
   expect(failureOf(new TypeError(message)).code).toBe('INTERNAL_ERROR');
 });
 
@@ -58,21 +58,21 @@ test.each([
   Object.assign(new Error('mmap ENOMEM'), { code: 'ENOMEM' }),
   Object.assign(new Error('open EMFILE'), { code: 'EMFILE' }),
   Object.assign(new Error('open ENFILE'), { code: 'ENFILE' }),
-])('an original is not at fault for what the system lacks: $message', (cause) => {
+])('reports a shortage of the system as overload: $message', (cause) => {
   expect(failureOf(corrupt(cause))).toEqual({ code: 'OVERLOADED', cause });
 });
 
-/** Waits a while, starts a process, and reports how it has ended, as the programs of a sandbox do. */
+/** Waits, starts a process, and reports how it ended, like a sandbox's programs. */
 const program =
   "setTimeout(() => { require('child_process').spawn('sleep', ['60']).on('exit', (_, signal) => process.exit(signal === 'SIGKILL' ? 7 : 8)) }, 200)";
 
-test('a worker that is killed while it starts is waited for by the program that starts it', async () => {
+test('kills a starting worker, and the program that starts it waits for its end', async () => {
   const child = spawn(process.execPath, ['-e', program]);
   killWorker(child, true, 10_000);
   expect(await once(child, 'exit')).toEqual([7, null]);
 });
 
-test('a program that starts no worker is killed itself', async () => {
+test('kills a program that does not start a worker', async () => {
   const child = spawn('sleep', ['60']);
   killWorker(child, true, 2);
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
@@ -80,10 +80,9 @@ test('a program that starts no worker is killed itself', async () => {
 
 const LINES = 500;
 
-/** Writes to its channel at once and for longer than the transfer of the channel takes. */
+/** Writes to its channel immediately, and for longer than the transfer of the channel takes. */
 const WRITER = `n=0; while [ $n -lt ${LINES} ]; do echo line $n >&3; n=$((n+1)); done`;
 
-/** Not a sandbox at all. */
 const sandbox: Sandbox = {
   name: 'unconfined',
   isIsolated: false,
@@ -92,7 +91,7 @@ const sandbox: Sandbox = {
   compose: () => ({ command: '/bin/sh', words: ['-c', WRITER], inputs: [] }),
 };
 
-test('what a program writes before the main process has its channel is not lost', async () => {
+test('loses no bytes that a program writes while its channel is in transfer', async () => {
   const forkServer = new ForkServer(fileURLToPath(FORK_SERVER), { PATH: '/usr/bin:/bin' });
   onTestFinished(() => forkServer.stop());
   const expected = Array.from({ length: LINES }, (_, n) => `line ${n}\n`).join('');

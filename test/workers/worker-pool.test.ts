@@ -12,18 +12,18 @@ const start = usePools();
 const startShared = usePools(afterAll);
 
 const two = { light: 2, heavy: 0 };
-/** Deadline of a job that is to end otherwise. */
+/** Deadline of a job that ends for another reason. */
 const late = { timeoutMs: 60_000 };
 
 const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
 
-/** The child of ours that has started a worker, whatever is between the two. */
+/** Our child process that has started a worker, directly or not. */
 function starterOf(worker: number): number {
   const parent = Number(/^PPid:\t(\d+)$/m.exec(readProcessFile(worker, 'status'))?.[1]);
   return parent === process.pid ? worker : starterOf(parent);
 }
 
-/** Kills the next worker that stands still, after so many others that have. */
+/** Kills the next worker that hangs, after a number of others that have. */
 async function killWorker(log: RecordedLog, before: number): Promise<void> {
   const standing = () =>
     log.entries.flatMap(({ details }) =>
@@ -36,7 +36,7 @@ async function killWorker(log: RecordedLog, before: number): Promise<void> {
 describe('a pool of two workers', () => {
   const shared = sharePool({ workers: two });
 
-  test('starts them before the first job and spreads the work over them', async () => {
+  test('starts them before the first job, and distributes jobs among them', async () => {
     const { renderer, say } = shared.pool;
     expect(renderer.processIds).toHaveLength(2);
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((command) => say(command)));
@@ -62,10 +62,10 @@ describe('a pool of two workers', () => {
     15_000, // less than an orphan holds the channel for
   );
 
-  test('has a fresh one do the job of one that is killed from outside', async () => {
+  test('retries the job of a killed worker in a new one', async () => {
     const { renderer, say, log } = shared.pool;
     const old = new Set(renderer.processIds);
-    // Neither is fresh any more.
+    // Both have done a job.
     await Promise.all([say('a'), say('b')]);
     const response = say('stand-still 1');
     await killWorker(log, 0);
@@ -75,7 +75,7 @@ describe('a pool of two workers', () => {
     expect(log.count('render worker died during a job; retrying in a new worker')).toBe(1);
   });
 
-  test('fails no job where they are killed between jobs, whether that is noticed or not', async () => {
+  test('fails no job if they are killed between jobs, noticed or not', async () => {
     const { renderer, say } = shared.pool;
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
@@ -89,7 +89,7 @@ describe('a pool of one worker', () => {
   const shared = sharePool();
   const reason = new Error('the result is not wanted any more');
 
-  test('distinguishes a bad original from a bug of ours; neither costs a worker', async () => {
+  test('distinguishes a corrupt original from an internal error, and keeps its worker', async () => {
     const { say } = shared.pool;
     await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     const bug: unknown = await say('bug').catch((error: unknown) => error);
@@ -98,7 +98,7 @@ describe('a pool of one worker', () => {
     expect(shared.counted()).toEqual(unharmed);
   });
 
-  test('kills a job at its deadline, whatever it does, and goes on', async () => {
+  test('kills any job at its deadline, and continues', async () => {
     const { renderer, say } = shared.pool;
     const [hanging = 0] = renderer.processIds;
     const hang = () => say('hang', { timeoutMs: 300 });
@@ -112,15 +112,15 @@ describe('a pool of one worker', () => {
     await expect(hang()).rejects.toMatchObject(timeout);
   });
 
-  test('retries a job in the rest of its time', async () => {
+  test('retries a job in its remaining time', async () => {
     const { say } = shared.pool;
-    // Two crashes, had the fresh worker as much time as the first.
+    // There would be two crashes if the retry had the full time again.
     const response = say('crash-after 1000', { timeoutMs: 1_600 });
     await expect(response).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
     await expect.poll(shared.counted).toEqual({ restarts: 2, kills: 1, recycles: 0 });
   });
 
-  test('does not blame a job whose worker a signal has stopped', async () => {
+  test('reports overload for a job whose worker a signal has stopped', async () => {
     const { renderer, say } = shared.pool;
     const [worker = 0] = renderer.processIds;
     process.kill(worker, 'SIGSTOP');
@@ -130,7 +130,7 @@ describe('a pool of one worker', () => {
     await expect.poll(() => isAlive(worker)).toBe(false);
   });
 
-  test('blames a job whose fresh worker is killed, too, and no other is', async () => {
+  test('reports an unprocessable original if only its second worker is killed, too', async () => {
     const { say, log } = shared.pool;
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -139,7 +139,7 @@ describe('a pool of one worker', () => {
     expect(await response).toMatchObject(lost);
   });
 
-  test('gives a job to another worker where one ends before it begins; after three, it may be tried later', async () => {
+  test('retries a job that has not begun in three workers, then reports overload', async () => {
     await expect(shared.pool.say('die before it begins')).rejects.toMatchObject({
       code: 'OVERLOADED',
       bottleneck: 'workers',
@@ -149,7 +149,7 @@ describe('a pool of one worker', () => {
     await expect.poll(() => shared.counted().restarts).toBe(3);
   });
 
-  test('ends a job that its caller stops with its worker; one that waits costs none', async () => {
+  test('kills the worker of an aborted job, but none for a job that still waits', async () => {
     const { renderer, say } = shared.pool;
     const [first = 0] = renderer.processIds;
     const [runner, waiter] = [new AbortController(), new AbortController()];
@@ -168,7 +168,7 @@ describe('a pool of one worker', () => {
     expect(shared.counted()).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
-  test('loses nothing by a stop before the job is on its way, or after the response', async () => {
+  test('loses no worker by an abort before the job is sent, or after the response', async () => {
     const { say } = shared.pool;
     const [before, after] = [new AbortController(), new AbortController()];
     const job = say('hang', { ...late, signal: before.signal });
@@ -182,8 +182,8 @@ describe('a pool of one worker', () => {
 });
 
 describe('the worker pool', () => {
-  // The next two wait for processes most of the time, each for its own.
-  test.concurrent('goes on with other workers where the process that has started them is killed', async ({
+  // Concurrent: these two mostly wait for processes, each for its own.
+  test.concurrent('continues with other workers when the fork server is killed', async ({
     expect,
   }) => {
     const { renderer, log, say } = await startShared();
@@ -195,7 +195,7 @@ describe('the worker pool', () => {
     expect(JSON.stringify(log.entries)).toContain('the fork server exited');
   });
 
-  test.concurrent('gives up a worker that does not end when it is killed, and keeps the others', async ({
+  test.concurrent('abandons a worker that does not end when it is killed, and keeps the others', async ({
     expect,
     onTestFinished,
   }) => {
@@ -221,7 +221,7 @@ describe('the worker pool', () => {
     expect(JSON.stringify(log.entries)).toContain('still running after SIGKILL');
   });
 
-  test('that cannot start says so, and takes no value for shell text', async () => {
+  test('reports why it cannot start, and quotes values for the shell', async () => {
     const { path } = await useTemporaryDirectory();
     const shellText = `/$(touch ${path}/a); touch ${path}/b; \`touch ${path}/c\``;
     for (const file of ['/nowhere/worker.mjs', shellText])
@@ -229,7 +229,7 @@ describe('the worker pool', () => {
     expect(readdirSync(path)).toEqual([]);
   });
 
-  test('that is stopped while it starts has no process, at whatever step that is', async () => {
+  test('has no process left after a stop at any step of its start', async () => {
     const pool = createPool();
     const starting = pool.start();
     pool.stop(); // before it has found out how to start one
@@ -237,10 +237,10 @@ describe('the worker pool', () => {
     expect(pool.processIds).toEqual([]);
   });
 
-  test('leaves no process behind when it stops, and no job waiting', async () => {
+  test('leaves no process and no waiting job when it stops', async () => {
     const { renderer, say } = await start({ workers: two });
     const { processIds } = renderer;
-    // Two at work, one that waits.
+    // Two run, one waits.
     const jobs = ['hang', 'hang', 'wait'].map((command) => say(command, late));
     await sent();
     renderer.stop();
@@ -251,7 +251,7 @@ describe('the worker pool', () => {
     expect(renderer.counters.restarts).toBe(0);
   });
 
-  test('does not blame a job where others end with its fresh worker', async () => {
+  test('reports overload if other workers end together with the second one of a job', async () => {
     const { renderer, say, log } = await start({ workers: two });
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -269,7 +269,7 @@ describe('the worker pool', () => {
 describe('heavy workers beyond the first', () => {
   const workers = { light: 1, heavy: 2 };
 
-  test('start when all are at work, no more than there may be, and again when they die', async () => {
+  test('start when all others are busy, up to the maximum, and again after they die', async () => {
     const { renderer, say } = await start({ workers });
     const first = renderer.processIdsOf('heavy');
     expect([first.length, renderer.expectedWorkers('heavy')]).toEqual([1, 1]);
@@ -290,12 +290,12 @@ describe('heavy workers beyond the first', () => {
     await Promise.allSettled(jobs);
   });
 
-  test('end when they have been idle, and start again', async () => {
+  test('end when idle, and start again', async () => {
     const { renderer, say } = await start({ workers, maxIdleMs: 100 });
     for (let round = 0; round < 3; round += 1) {
       const texts = await Promise.all(['a', 'b'].map((text) => say(text, { lane: 'heavy' })));
       expect(texts.map((text) => text.split(' ')[1])).toEqual(['a', 'b']);
-      // Of one that is about to start there is no process yet.
+      // A worker that is about to start has no process yet.
       const sizes = () => [
         renderer.expectedWorkers('heavy'),
         renderer.processIdsOf('heavy').length,
@@ -307,28 +307,28 @@ describe('heavy workers beyond the first', () => {
   });
 });
 
-describe('a worn worker', () => {
+describe('a worker due for recycling', () => {
   const shared = sharePool({ maxJobs: 5, maxRssBytes: 1_000 });
   const next = async () => processIdIn(await shared.pool.say('which'));
 
-  test('is replaced when its memory has grown beyond the bound, as it says itself', async () => {
+  test('is replaced when it reports more memory than the limit', async () => {
     const { renderer, say } = shared.pool;
     const first = Number(await say('grow 1000'));
     expect(await next()).toBe(first);
     expect(renderer.processIds).toEqual([first]);
     expect(Number(await say('grow 1001'))).toBe(first);
-    // The next job waits for the new one.
+    // The next job waits for the new worker.
     expect(await next()).not.toBe(first);
     expect(isAlive(first)).toBe(false);
     expect(shared.counted()).toEqual({ ...unharmed, recycles: 1 });
   });
 
-  test('leaves its job to the next process where its replacement is killed from outside', async () => {
+  test('leaves its job to the next process if its replacement is killed', async () => {
     const { renderer, say } = shared.pool;
     const first = Number(await say('grow 1001'));
     expect(first).toBeGreaterThan(0);
     const response = say('rest 1500');
-    // Ready: before, bubblewrap may be killed alone, and what it has started does the job.
+    // Wait until it is ready: before, bubblewrap may be killed alone, and the process it has started does the job.
     const ready = () => renderer.readyProcessIdsOf('light');
     await expect.poll(() => [shared.counted().recycles, ready().length]).toEqual([1, 1]);
     const [second = 0] = ready();
@@ -337,16 +337,16 @@ describe('a worn worker', () => {
     expect(shared.counted()).toEqual({ restarts: 1, kills: 0, recycles: 1 });
   });
 
-  test('is replaced when memory runs out, and its job retried in a fresh one, once', async () => {
+  test('is replaced when memory runs out, and its job is retried once in a new one', async () => {
     const first = await next();
     expect(processIdIn(await shared.pool.say('too-large-later'))).not.toBe(first);
     expect(shared.counted()).toEqual({ ...unharmed, recycles: 1 });
-    // The fresh one has done a job by now.
+    // By now, the new worker has done a job.
     await expect(shared.pool.say('too-large')).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
     expect(shared.counted()).toEqual({ ...unharmed, recycles: 2 });
   });
 
-  test('is replaced after so many jobs, of which none is lost', async () => {
+  test('is replaced after the maximum number of jobs, without losing one', async () => {
     const { log } = shared.pool;
     const seen = new Set<number>();
     for (let round = 0; shared.counted().recycles < 2; round += 1) {
@@ -354,7 +354,7 @@ describe('a worn worker', () => {
       seen.add(await next());
     }
     expect(seen.size).toBeGreaterThanOrEqual(3);
-    // Not a failure: nothing but `info`, and no restart counted.
+    // Not a failure: only `info` entries, and no restart counted.
     expect(shared.counted()).toEqual({ ...unharmed, recycles: 2 });
     expect(new Set(log.entries.map(({ level }) => level))).toEqual(new Set(['info']));
   });

@@ -7,11 +7,11 @@ const image = gifImage(0, 0, 4, 3);
 const trailer = join(0x3b);
 const comment = join(0x21, 0xfe, 5, 'hello', 0);
 const gif = (...blocks: readonly Part[]) => join(screen, ...blocks);
-/** A GIF of one image behind an extension. */
+/** A GIF of one image after an extension. */
 const extended = (...extension: readonly Part[]) => gif(0x21, ...extension, image, trailer);
 const film = (...blocks: readonly Uint8Array[]) => gif(...blocks, image, image, trailer);
 
-test('a bare GIF has no metadata, and can be passed through', () => {
+test('a bare GIF can be passed through', () => {
   expect(verdictOn(gif(gifControl(7), image, trailer))).toEqual({
     ...{ format: 'gif', widthPx: 4, heightPx: 3, isRewritable: true },
     ...plainStill,
@@ -32,7 +32,7 @@ testVerdicts(
     'a comment at the end': gif(image, comment, trailer),
     'plain text': gif(image, 0x21, 0x01, 12, Buffer.alloc(12), 1, 'x', 0, trailer),
     'an unknown extension': extended(0x2a, 1, 'x', 0),
-    // To a reader of sub-blocks alone it would end at its 0, and the rest would be junk.
+    // For a reader of sub-blocks, it ends at its 0, and the rest is junk.
     'an extension whose first sub-block is empty': extended(0xff, 0, 2, 'ab', 0),
     'a comment whose first sub-block is empty': extended(0xfe, 0),
     XMP: extended(0xff, 11, 'XMP DataXMP', 1, 'x', 0),
@@ -60,14 +60,18 @@ test.each([
 
 test.each([
   ['once without an extension', film(), 1],
-  ['as the last extension says', film(gifLoop(9), gifLoop(2)), 3],
-  ['as it says behind the frames', gif(gifLoop(9), image, image, gifLoop(0), trailer), 0],
+  ['as the last extension declares', film(gifLoop(9), gifLoop(2)), 3],
+  [
+    'as an extension after the frames declares',
+    gif(gifLoop(9), image, image, gifLoop(0), trailer),
+    0,
+  ],
 ])('a GIF plays %s', (_, bytes, plays) => {
   const animation = { delaysMs: [100, 100], plays };
   expect(headerOf(bytes)).toMatchObject({ animation, isClean: true });
 });
 
-test('a GIF’s delays are hundredths of a second, 100 ms without a control extension; of several extensions the last one counts', () => {
+test('reads delays in hundredths of a second from the last control extension, and 100 ms without one', () => {
   const controls = [gifControl(3), gifControl(65_535)];
   const bytes = gif(gifControl(0), image, image, ...controls, image, trailer);
   expect(headerOf(bytes).animation?.delaysMs).toEqual([0, 100, 655_350]);
@@ -83,15 +87,15 @@ const MONITORS = [
   [1600, 1200],
 ] as const;
 const interlaced = (bytes: Buffer): Buffer => join(bytes.subarray(0, 9), 0x40, bytes.subarray(10));
-// Measured: Chromium.
+// Measured in Chromium.
 test.each([
   ['the first frame enlarges it', [4, 3], [moved], [7, 7]],
   ['the second frame does not enlarge it', [4, 3], [image, moved], [4, 3]],
-  ['a smaller frame leaves it', [40, 30], [image], [40, 30]],
-  ['an edge of 0 is left to the first frame', [0, 3], [gifImage(1, 0, 4, 2)], [5, 3]],
+  ['a smaller frame does not change it', [40, 30], [image], [40, 30]],
+  ['the first frame determines an edge of 0', [0, 3], [gifImage(1, 0, 4, 2)], [5, 3]],
   ['a frame without width counts', [4, 3], [gifImage(0, 0, 0, 5)], [4, 5]],
-  ['no screen and no frame make a pixel', [0, 0], [gifImage(0, 0, 0, 0)], [1, 1]],
-  // libnsgif ignores these.
+  ['an empty screen and an empty frame have one pixel', [0, 0], [gifImage(0, 0, 0, 0)], [1, 1]],
+  // libnsgif ignores these screens.
   ...MONITORS.map((size) => [`the screen of ${size.join('x')}`, size, [image], size] as const),
   ['a screen wider than 2048 px', [2049, 5], [image], [2049, 5]],
   ['a screen of the largest size', [65_535, 65_535], [image], [65_535, 65_535]],
@@ -111,16 +115,16 @@ test.each([
 });
 
 testVerdicts('a corrupt GIF', 'corrupt', {
-  'a header alone': join('GIF89a'),
+  'only a header': join('GIF89a'),
   'half a palette': screen.subarray(0, -2),
   'no frames': screen,
-  'no frames, but a trailer': gif(trailer),
-  'no frames, but junk': gif('junk'),
-  'a cut image descriptor': gif(image, image.subarray(0, 9)),
-  'a cut image': gif(image, image.subarray(0, -2)),
+  'only a trailer': gif(trailer),
+  'only junk': gif('junk'),
+  'a truncated image descriptor': gif(image, image.subarray(0, 9)),
+  'a truncated image': gif(image, image.subarray(0, -2)),
   'an image without its last zero': gif(image.subarray(0, -1)),
-  'a cut comment': gif(image, comment.subarray(0, -1)),
-  'a lone extension introducer': gif(image, 0x21),
+  'a truncated comment': gif(image, comment.subarray(0, -1)),
+  'an extension introducer at the end': gif(image, 0x21),
   'a control extension without its image': gif(image, gifControl(1)),
-  'an image of 12 bit codes and no other': gif(0x2c, Buffer.alloc(9), 12),
+  'only an image of 12-bit codes': gif(0x2c, Buffer.alloc(9), 12),
 });

@@ -9,18 +9,18 @@ const cut = corpusFile('avif/libavif__clap_irot_imir_non_essential.avif');
 const ftyp = avif.subarray(0, 32);
 const meta = avif.subarray(32);
 
-/** The file with bytes put where an ASCII text is, of which it has one, or so far behind. */
+/** Overwrites bytes at an offset from the only occurrence of an ASCII text. */
 const edit = (file: Buffer, text: string, at: number, ...bytes: readonly Part[]) =>
   put(file, file.indexOf(text, 0, 'latin1') + at, ...bytes);
 
 const branded = (brand: string) => edit(avif, 'ftyp', 4, brand);
 const ofCodec = (brand: string, codec: string) => edit(branded(brand), 'av01', 0, codec);
 const withGrid = (at: number, ...bytes: number[]) => edit(sofa, 'mdat', 4 + at, ...bytes);
-/** Its `iloc` has 14 bytes an item, of which the last 4 are the length; the grid is the first. */
+/** `iloc` has 14 bytes per item, of which the last 4 are the length; the grid is the first item. */
 const withLength = (item: number, length: number) =>
   edit(sofa, 'iloc', 12 + 14 * item - 4, u32be(length));
 
-test('an AVIF is never passed through', () => {
+test('never passes an AVIF through', () => {
   const size = { widthPx: 1, heightPx: 1 };
   expect(verdictOn(avif)).toEqual({
     ...{ format: 'avif', ...size, hasLoss: true },
@@ -36,24 +36,24 @@ test.each([
   expect(verdictOn(readFileSync(file))).toMatchObject({ hasLoss });
 });
 
-test('a box of a HEIF file can have a length of 64 bits', () => {
+test('reads a HEIF box with a 64-bit length', () => {
   const long = join(u32be(1), 'meta', u32be(0), u32be(8 + meta.readUInt32BE(0)));
   expect(verdictOn(join(ftyp, long, meta.subarray(8)))).toEqual(verdictOn(avif));
 });
 
-// The compatible brands name `avif` too, so that the major one may be any.
+// The compatible brands contain `avif`, so that the major one may be any.
 const av1Brands = ['mif1', 'msf1', 'avis', 'heic', 'heix', 'hevc', 'hevx', 'mp42', 'miaf', 'qt  '];
 testVerdicts(
-  'an AVIF, whatever its brand',
+  'an AVIF of any brand',
   { format: 'avif' },
   Object.fromEntries(av1Brands.map((brand) => [brand, branded(brand)])),
 );
 testVerdicts(
-  'a HEIC, whatever its brand',
+  'a HEIC of any brand',
   { format: 'heic' },
   Object.fromEntries(['mif1', 'avif', 'heic'].map((brand) => [brand, ofCodec(brand, 'hvc1')])),
 );
-/** As long as its own file type box, so that offsets stay. */
+/** As long as the original file type box, so that offsets stay valid. */
 const compatible = (brands: string) => join(u32be(32), 'ftypisom\0\0\0\0', brands, meta);
 testVerdicts(
   'an AVIF by a compatible brand',
@@ -68,9 +68,9 @@ testVerdicts(
 testVerdicts('a HEIF file that is not decoded', 'unsupported', {
   'other compatible brands': compatible('miafMA1Bhevcmsf1'),
   'a brand across two fields': compatible('xxavifxxiso8mp41'),
-  'a brand behind the file type box': put(compatible('iso8mp41\0\0\0\x08avif'), 0, u32be(24)),
-  'a codec of neither': ofCodec('mif1', 'vvc1'),
-  'a file of tracks alone': join(ftyp, '\0\0\0\x08moov'),
+  'a brand after the file type box': put(compatible('iso8mp41\0\0\0\x08avif'), 0, u32be(24)),
+  'a codec of neither format': ofCodec('mif1', 'vvc1'),
+  'a file of only tracks': join(ftyp, '\0\0\0\x08moov'),
 });
 
 testVerdicts(
@@ -83,7 +83,7 @@ testVerdicts(
   },
 );
 
-test('a grid is its own size and one frame, and has the pixels of its tiles', () => {
+test('a grid has its own size, one frame, and the pixels of its tiles', () => {
   expect(headerOf(sofa)).toMatchObject({ widthPx: 1024, heightPx: 770, frames: 1 });
   expect(headerOf(sofa)).not.toHaveProperty('codedPixels');
   const lower = edit(withGrid(6, 2, 104 + 10), 'ispe', 12, u32be(626));
@@ -95,15 +95,15 @@ testVerdicts('a corrupt HEIF file', 'corrupt', {
   'a grid with an empty tile': withLength(4, 0),
   'a grid that is empty': withLength(1, 0),
   'a grid that ends early': withLength(1, 7),
-  'a grid of a row more than there are tiles': withGrid(2, 5),
-  'a grid of a column more than there are tiles': withGrid(3, 1),
+  'a grid of more rows than tiles': withGrid(2, 5),
+  'a grid of more columns than tiles': withGrid(3, 1),
   'a picture that the tiles do not fill': withGrid(6, 3, 3),
   'a tile beyond the edge': withGrid(6, 2, 104),
   'no meta box': join(ftyp, '\0\0\0\x08mdat'),
   'a box of size 7 before meta': join(ftyp, '\0\0\0\x07free'),
   'a meta box past the end': edit(avif, 'meta', -4, 0, 0xff),
-  'a second meta box, which libheif would go by': join(avif, meta),
-  'a second meta box somewhere behind': join(avif, '\0\0\0\x08free', meta),
+  'a second meta box, which libheif would use': join(avif, meta),
+  'a second meta box after another box': join(avif, '\0\0\0\x08free', meta),
   'no primary item': edit(avif, 'pitm', 0, 0x78),
   'a primary item that does not exist': edit(avif, 'pitm', 8, 0, 9),
   'no item locations': edit(avif, 'iloc', 0, 0x78),

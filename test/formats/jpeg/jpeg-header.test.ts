@@ -10,14 +10,14 @@ const withSegment = (code: number, data: Uint8Array | string) =>
 const [soi, eoi] = [join(0xff, 0xd8), join(0xff, 0xd9)];
 const body = jpeg.subarray(0, -2);
 const scan = join(jpegSegment(0xda, join(1, 1, 0, 0, 63, 0)), 0);
-/** Where a marker is, of which the file has one. */
+/** Offset of the only marker with a code. */
 const find = (code: number): number => jpeg.indexOf(join(0xff, code));
 
-/** The file with some bytes of its start of frame changed, counted from its marker. */
+/** The file with bytes of its start of frame changed, counted from its marker. */
 const withFrame = (at: number, ...values: readonly number[]) =>
   put(jpeg, find(0xc0) + at, ...values);
 
-test('a bare JPEG has no metadata, and can be passed through', () => {
+test('a bare JPEG can be passed through', () => {
   expect(verdictOn(jpeg)).toEqual({
     ...{ format: 'jpeg', scans: 1, widthPx: 36, heightPx: 28, isPlain: true },
     hasLoss: true,
@@ -25,7 +25,7 @@ test('a bare JPEG has no metadata, and can be passed through', () => {
   });
 });
 
-test('a JPEG has the scans of its file, and the orientation of its first EXIF', () => {
+test('reads the number of scans, and the orientation of the first EXIF', () => {
   expect(verdictOn(join(body, scan, scan, eoi))).toMatchObject({ scans: 3 });
   expect(verdictOn(afterSoi(jpeg, exif(6), exif(3)))).toMatchObject({ orientation: 6 });
 });

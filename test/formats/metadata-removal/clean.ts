@@ -4,14 +4,14 @@ import { createMetadataCleaner } from '../../../src/formats/metadata-removal/cle
 export interface Cleaned {
   readonly bytes: Buffer;
   readonly hasRemoved: boolean;
-  /** Maximum number of input bytes that were not yet returned. */
+  /** Maximum input bytes that were not returned yet. */
   readonly maxBuffered: number;
 }
 
 /** Bytes of the prefix from which the format is detected. */
 const PREFIX_BYTES = 4096;
 
-/** Cleans a file that arrives in chunks of these sizes, in turn; by default in one. */
+/** Cleans a file in chunks of these sizes, in turn; by default in one. */
 export function clean(file: Uint8Array, chunkSizes: readonly number[] = [file.length]): Cleaned {
   const cleaner =
     createMetadataCleaner(file.subarray(0, PREFIX_BYTES)) ?? expect.fail('format not supported');
@@ -41,7 +41,7 @@ export function clean(file: Uint8Array, chunkSizes: readonly number[] = [file.le
   return { bytes, hasRemoved, maxBuffered };
 }
 
-/** Cleans a file in one chunk, and expects the same of other chunks and nothing more to remove from the result. */
+/** Cleans a file in one chunk. Expects the same for other chunks, and nothing more to remove. */
 export function cleanInAllWays(file: Uint8Array): Buffer {
   const { bytes, hasRemoved } = clean(file);
   expect(hasRemoved).toBe(!bytes.equals(file));
@@ -59,7 +59,7 @@ export function cleanInAllWays(file: Uint8Array): Buffer {
 /** Text in all metadata of the samples. */
 export const SECRET = 'S3CRET-48.8584N-2.2945E';
 
-/** Expects a file to have the secret, in plain bytes, before it is cleaned only. */
+/** Expects a file to contain the secret before it is cleaned, and not after. */
 export function expectNoSecret(file: Buffer, cleaned: Buffer): void {
   expect(file.includes(SECRET)).toBe(true);
   expect(cleaned.includes(SECRET)).toBe(false);

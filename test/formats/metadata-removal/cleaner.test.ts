@@ -9,7 +9,7 @@ import { corpusFile, corpusFiles } from '../header-of.ts';
 
 describe('a format is stored unchanged', () => {
   test.each([
-    ['nothing', Buffer.alloc(0)],
+    ['an empty file', Buffer.alloc(0)],
     ['a byte', Buffer.from([0xff])],
     ['text', Buffer.from('free text, and ftyp')],
     ['PDF', Buffer.from('%PDF-1.7\n')],
@@ -24,7 +24,7 @@ describe('a format is stored unchanged', () => {
   });
 });
 
-test('a cleaner leaves the chunks of its caller as they are', () => {
+test('does not modify the chunks of the caller', () => {
   const file = corpusFile('jpeg-gps/libavif__paris_exif_xmp_icc.jpg');
   const chunk = Buffer.from(file);
   const cleaner = createMetadataCleaner(chunk);
@@ -33,7 +33,7 @@ test('a cleaner leaves the chunks of its caller as they are', () => {
   expect(chunk.equals(file)).toBe(true);
 });
 
-test('a cleaner that has failed fails again', () => {
+test('fails again after a failure', () => {
   const cleaner = createMetadataCleaner(Buffer.from('GIF89a')) ?? expect.fail('not supported');
   expect(cleaner.write(Buffer.from('GIF89a\x01\0\x01\0\0\0\0', 'latin1')).length).toBe(1);
   expect(cleaner.write(Buffer.alloc(0))).toEqual([]);
@@ -42,7 +42,7 @@ test('a cleaner that has failed fails again', () => {
   }
 });
 
-test('a cleaner returns one piece for each chunk, however many parts there are in it', () => {
+test('returns one piece for each chunk, regardless of its number of parts', () => {
   const comments = Array<Buffer>(10_000).fill(jpegSegment(0xfe, 'x'));
   const file = join(Buffer.of(0xff, 0xd8), ...comments);
   const cleaner = createMetadataCleaner(file) ?? expect.fail('format not supported');

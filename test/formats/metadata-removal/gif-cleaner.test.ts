@@ -15,7 +15,7 @@ function subBlocks(...lengths: readonly number[]): Buffer {
   return join(...lengths.flatMap((length) => [length, text.slice(0, length)]), 0);
 }
 
-/** XMP has no sub-blocks: its end makes a reader that looks for them stop there, wherever it comes from. */
+/** XMP without sub-blocks: its end stops readers of sub-blocks at any offset. */
 const xmp = join(
   ...['!\xff\x0bXMP DataXMP', `<x>${SECRET.repeat(40)}</x>`],
   ...[1, Buffer.from(Array.from({ length: 256 }, (_, index) => 255 - index)), 0],
@@ -80,7 +80,7 @@ describe('a cleaned GIF', () => {
   });
 });
 
-describe('a GIF is refused', () => {
+describe('rejects a GIF', () => {
   test.each([
     ['that ends within an image', gif().subarray(0, -4), 'The GIF is truncated.'],
     ['that ends within an extension', gif('!\xfe\x09').subarray(0, 24), 'The GIF is truncated.'],

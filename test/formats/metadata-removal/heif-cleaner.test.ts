@@ -25,7 +25,7 @@ const metadata = (type: string): HeifItem => ({
   references: [['cdsc', [1]]],
 });
 
-/** An item index with one item of metadata, at an offset in the file or in its own `idat`. */
+/** An item index with one metadata item, at an offset in the file or in its own `idat`. */
 function itemIndex(method: 0 | 1, offset: number, entry = itemEntry(2, 'Exif')): Buffer {
   const location = join(
     u16be(1),
@@ -47,7 +47,7 @@ function itemIndex(method: 0 | 1, offset: number, entry = itemEntry(2, 'Exif')):
   );
 }
 
-/** An item index with EXIF of many extents, each of which is all of the `idat`. */
+/** An item index with EXIF of many extents, each of the complete `idat`. */
 function overlappingItems(extents: number): Buffer {
   const lengths = Array<Buffer>(extents).fill(u32be(extents));
   const location = join(u16be(1), u16be(1), u16be(0), u16be(extents), ...lengths);
@@ -85,7 +85,7 @@ describe('a cleaned HEIC or AVIF', () => {
     expectNoSecret(byFile, cleanInAllWays(byFile));
   });
 
-  test('has no items that an entry of an early version describes by their media type', () => {
+  test('has no items of entries of early versions, which have a media type', () => {
     const entry = fullBox('infe', 0, 0, u16be(1), u16be(0), `\0application/rdf+xml\0`);
     const file = join(fileType, itemIndex(1, 6, entry));
     const cleaned = cleanInAllWays(file);
@@ -170,7 +170,7 @@ describe('a cleaned HEIC or AVIF', () => {
   });
 });
 
-describe('a HEIC or AVIF is refused', () => {
+describe('rejects a HEIC or AVIF', () => {
   const file = createHeif([picture, metadata('Exif')], HEIC);
   const metaAt = file.indexOf('meta', 0, 'latin1') - 4;
   const metaEnd = metaAt + file.readUInt32BE(metaAt);
@@ -229,7 +229,7 @@ describe('a HEIC or AVIF is refused', () => {
     }
   });
 
-  test('not for pictures before their index', () => {
+  test('accepts pictures before their index', () => {
     const data = box('mdat', picture.data);
     const start = BigInt(fileType.length + 8);
     const extents = [[start, BigInt(picture.data.length)]] as const;

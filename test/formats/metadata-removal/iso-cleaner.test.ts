@@ -25,7 +25,7 @@ const pictures: MovieTrack = {
   entry: videoEntry('', ''),
 };
 
-/** A track of positions, as action cameras and phones have them. */
+/** A track of positions, as in files of action cameras and phones. */
 const positions = (choices: Partial<MovieTrack> = {}): MovieTrack => ({
   handler: 'meta',
   chunks: [[Buffer.from(SECRET), sample(SECRET, 60)], [sample(SECRET, 100)], []],
@@ -43,7 +43,7 @@ const meta = fullBox(
   box('ilst', box('data', SECRET)),
 );
 
-/** The moov boxes of a file, without their headers. */
+/** Payloads of a file's moov boxes. */
 const movieOf = (file: Buffer) => {
   const at = file.indexOf('moov', 0, 'latin1') - 4;
   return file.subarray(at + 8, at + file.readUInt32BE(at));
@@ -55,7 +55,7 @@ describe('a cleaned movie', () => {
   test.each<[string, MovieOptions & { readonly tracks?: readonly MovieTrack[] }]>([
     ['user data of the movie', { boxes: [udta] }],
     ['metadata of the movie', { boxes: [meta] }],
-    ['metadata of the movie in the form of QuickTime', { boxes: [box('meta', meta.subarray(12))] }],
+    ['QuickTime metadata of the movie', { boxes: [box('meta', meta.subarray(12))] }],
     ['positions of a dash camera', { boxes: [box('gps ', u32be(0), SECRET)] }],
     ['user data of a track', { tracks: [{ ...pictures, boxes: [udta] }] }],
     ['metadata of a track', { tracks: [{ ...pictures, boxes: [meta] }] }],
@@ -126,7 +126,7 @@ describe('a cleaned movie', () => {
     );
   });
 
-  test('has no name of a reel with its timecodes', () => {
+  test('has no reel name in its timecodes', () => {
     const fields = join(Buffer.alloc(6), u16be(1), u32be(0), u32be(1), u32be(10), u32be(1), 10, 0);
     const entry = box('tmcd', fields, box('name', u16be(SECRET.length), u16be(0), SECRET));
     const timecodes = { handler: 'tmcd', chunks: [[u32be(36_000)]], entry };
@@ -136,7 +136,7 @@ describe('a cleaned movie', () => {
     expect(cleaned.includes(fields)).toBe(true);
   });
 
-  test('has no metadata items, wherever the index of its metadata says they are', () => {
+  test('has no metadata items, at any location in its index', () => {
     const file = createMovie([{ ...pictures, chunks: [[Buffer.from(SECRET)]] }], {
       boxes: [itemIndex(0)],
     });
@@ -161,7 +161,7 @@ describe('a cleaned movie', () => {
     expect(cleaned.includes(sample('picture', 7_000))).toBe(true);
   });
 
-  test('keeps timecodes, subtitles and all else that is played', () => {
+  test('keeps timecodes, subtitles and everything else that is played', () => {
     const others = ['tmcd', 'sbtl', 'soun'].map((handler) => positions({ handler }));
     const file = createMovie([pictures, ...others], { index: 'last' });
     const data = file.subarray(0, file.indexOf('moov', 0, 'latin1'));
@@ -180,7 +180,7 @@ describe('a cleaned movie', () => {
     'clip-faststart-601-full.mp4',
     'clip-fragmented.mp4',
     'phone-portrait.mov',
-  ])('of ffmpeg has the same tracks and media data, and no encoder: %s', (name) => {
+  ])('written by ffmpeg has the same tracks and media data, and no encoder: %s', (name) => {
     const file = readVideo(name);
     const cleaned = cleanInAllWays(file);
     expect(readIsoIndex(movieOf(cleaned))).toEqual(readIsoIndex(movieOf(file)));
@@ -192,7 +192,7 @@ describe('a cleaned movie', () => {
   });
 });
 
-describe('a movie is refused', () => {
+describe('rejects a movie', () => {
   const movie = createMovie([pictures]);
   const fragment = (id: number) => box('moof', box('traf', fullBox('tfhd', 0, 0, u32be(id))));
   const empty = createMovie([{ ...pictures, chunks: [] }, positions({ chunks: [] })]);
@@ -224,7 +224,7 @@ describe('a movie is refused', () => {
       'Files with a box of type cmov are not supported.',
     ],
     [
-      'with a box that leaves its parent',
+      'with a box that exceeds its parent',
       put(movie, moovAt + 8, u32be(0xfff_ffff)),
       'The MP4 is damaged: a box is too long.',
     ],
@@ -256,18 +256,18 @@ describe('a movie is refused', () => {
     }
   });
 
-  test('not for fragments of other tracks', () => {
+  test('accepts fragments of other tracks', () => {
     expect(clean(join(empty, fragment(1))).bytes).toHaveLength(empty.length + fragment(1).length);
   });
 });
 
-/** An index of one item of EXIF. */
+/** An index with one EXIF item. */
 function itemIndex(offset: number): Buffer {
   const location = join(u16be(1), u16be(0), u16be(1), u32be(offset), u32be(SECRET.length));
   return exifIndex(fullBox('iloc', 0, 0, u16be(0x4400), u16be(1), location));
 }
 
-/** An index of one item of EXIF in extents without bytes, which take none in the index either. */
+/** An index with one EXIF item in empty extents, which take no bytes in the index either. */
 function emptyItems(extents: number): Buffer {
   const location = join(u16be(1), u16be(0), u32be(0x7fff_ffff), u16be(extents));
   return exifIndex(fullBox('iloc', 0, 0, u16be(0x0040), u16be(1), location));

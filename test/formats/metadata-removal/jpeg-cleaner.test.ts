@@ -31,7 +31,7 @@ const segment = {
   adobe: jpegSegment(0xee, join('Adobe\0\x64\0\0\0\0\x01')),
 };
 
-/** The payloads of all segments before the first scan. */
+/** Payloads of all segments before the first scan. */
 function segmentsOf(jpeg: Buffer): string[] {
   const segments: string[] = [];
   for (let at = 2; jpeg[at + 1] !== 0xda; ) {
@@ -42,7 +42,7 @@ function segmentsOf(jpeg: Buffer): string[] {
   return segments;
 }
 
-/** A picture index (CIPA DC-007) that lists pictures by their distance from its TIFF structure. */
+/** A picture index (CIPA DC-007) with offsets from its TIFF structure. */
 function pictureIndex(...offsets: readonly number[]): Buffer {
   const entries = [0, ...offsets].map((offset) =>
     join(u32le(0), u32le(9), u32le(offset), u32le(0)),
@@ -105,7 +105,7 @@ describe('a cleaned JPEG', () => {
     const follower = afterSoi(blank, segment.exif(join(tiffOrientation(6), SECRET)), segment.xmp);
     const gap = Buffer.from(SECRET);
     const start = afterSoi(blank, pictureIndex(0)).length + gap.length;
-    // The TIFF structure, from which offsets count, comes after SOI, marker, length and name.
+    // Offsets count from the TIFF structure, after SOI, marker, length and name.
     const first = afterSoi(blank, pictureIndex(start - 10));
     const file = join(first, gap, follower, SECRET);
     const cleaned = cleanInAllWays(file);
@@ -119,7 +119,7 @@ describe('a cleaned JPEG', () => {
   test.each([
     ['a video', join(u32be(24), 'ftypmp42', u32be(0), SECRET)],
     ['a picture that no index lists', afterSoi(blank, segment.comment)],
-    ['what another camera appends', Buffer.from(`SEFH${SECRET}SEFT`)],
+    ["another camera's trailer", Buffer.from(`SEFH${SECRET}SEFT`)],
   ])('has zeros instead of %s after its end', (_, trailer) => {
     const file = join(blank, trailer);
     const cleaned = cleanInAllWays(file);
@@ -136,7 +136,7 @@ describe('a cleaned JPEG', () => {
   });
 });
 
-describe('a JPEG is refused', () => {
+describe('rejects a JPEG', () => {
   test.each([
     ['without its end', blank.subarray(0, -2), 'The JPEG is truncated.'],
     ['that ends within a segment', blank.subarray(0, 40), 'The JPEG is truncated.'],

@@ -1,11 +1,11 @@
 import { box, fullBox } from '../../support/images/heif-file.ts';
 import { join, type Part, u16be, u32be } from '../containers.ts';
 
-/** A track of a movie; its samples are of different lengths. */
+/** A track of a movie; its samples have different lengths. */
 export interface MovieTrack {
   readonly handler: string;
   readonly chunks: readonly (readonly Buffer[])[];
-  /** Type of the table of sample sizes; `constant`: an `stsz` with one size for all. */
+  /** Type of the table of sample sizes; `constant` is an `stsz` with one size for all. */
   readonly sizes?: 'stsz' | 'stz2' | 'constant';
   readonly offsets?: 'stco' | 'co64';
   readonly entry?: Buffer;
@@ -119,7 +119,7 @@ function trackBox(track: MovieTrack, id: number, start: number, version: 0 | 1):
   );
 }
 
-/** A handler with a manufacturer and a name, as Apple writes it. */
+/** A handler with a manufacturer and a name, as in Apple's files. */
 export function handlerBox(component: string, type: string, name: string): Buffer {
   return fullBox('hdlr', 0, 0, component, type, 'appl', Buffer.alloc(8), name.length, name);
 }

@@ -61,7 +61,7 @@ function describeChange(one: Buffer, other: Buffer): string {
   return `at ${at}: ${one.toString('hex', at, at + 8)} became ${other.toString('hex', at, at + 8)}`;
 }
 
-/** Steps of any file of the tables; their lengths differ. */
+/** Maximum steps of each file of the tables, whose lengths differ. */
 const MAX_STEPS = 25_000_000;
 
 test.each(Object.entries({ ...largestTables, ...heifTables }))(
@@ -84,7 +84,7 @@ test.each(Object.entries({ ...largestTables, ...heifTables }))(
   },
 );
 
-test('a large video needs no more memory than a small one', () => {
+test('uses no more memory for a large video than for a small one', () => {
   const track = { handler: 'vide', chunks: [[Buffer.from('picture')]] };
   const dataHeader = (payload: Buffer) => join(u32be(0), 'mdat', payload);
   const movie = createMovie([track], { dataHeader });

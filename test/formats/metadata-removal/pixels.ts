@@ -15,7 +15,7 @@ export async function expectSamePicture(cleaned: Uint8Array, file: Uint8Array): 
 }
 
 async function pixelsOf(file: Uint8Array): Promise<Buffer> {
-  // libheif has no sequences, and rejects a file whose pictures differ in size if it is to read all.
+  // libheif has no sequences, and cannot read all pictures if their sizes differ.
   const animated = !isHeif(file);
   return await sharp(file, { failOn: 'none', animated }).raw().toBuffer();
 }

@@ -43,7 +43,7 @@ describe('a cleaned PNG', () => {
     await expectSamePicture(cleaned, file);
   });
 
-  test('has the orientation of an EXIF block that is longer than what is buffered', async () => {
+  test('has the orientation of an EXIF block that is longer than the buffer', async () => {
     const exif = join(tiffOrientation(6), 'x'.repeat(300_000), SECRET);
     const file = afterIhdr(blank, pngChunk('eXIf', exif));
     const cleaned = cleanInAllWays(file);
@@ -57,7 +57,7 @@ describe('a cleaned PNG', () => {
     expect(cleaned).toEqual(join(blank, Buffer.alloc(SECRET.length + 12)));
   });
 
-  test('keeps what colours, density and animation need', () => {
+  test('keeps the chunks for colours, density and animation', () => {
     const types = ['cHRM', 'gAMA', 'iCCP', 'sBIT', 'sRGB', 'cICP', 'mDCV', 'cLLI', 'bKGD', 'hIST'];
     const more = ['tRNS', 'pHYs', 'acTL', 'fcTL', 'fdAT', 'PLTE'];
     const file = afterIhdr(blank, ...[...types, ...more].map((type) => pngChunk(type, 'payload')));
@@ -72,7 +72,7 @@ describe('a cleaned PNG', () => {
   });
 });
 
-describe('a PNG is refused', () => {
+describe('rejects a PNG', () => {
   const longExif = join('II*\0', Buffer.from([0, 0, 2, 0]), Buffer.alloc(200_000));
   test.each([
     ['without its end', blank.subarray(0, -12), 'The PNG is truncated.'],

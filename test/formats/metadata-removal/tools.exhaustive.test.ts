@@ -34,7 +34,7 @@ const QUICKTIME = [
   ),
 ];
 
-/** Originals by the name of the copy that exiftool writes metadata to. */
+/** Originals by the name of the copy to which exiftool writes metadata. */
 const SAMPLES: Readonly<Record<string, readonly [original: string, ...tags: readonly string[]]>> = {
   'photo.jpg': [
     'corpus/jpeg-photo/wuffs__hibiscus.regular.jpeg',
@@ -69,7 +69,7 @@ const SAMPLES: Readonly<Record<string, readonly [original: string, ...tags: read
 /** Groups of exiftool that describe the file system, the container, or colours. */
 const TECHNICAL = /^(System|File|ExifTool|Composite|ICC|JFIF|APP14)/;
 
-/** Tags that say where, when, with what or by whom. */
+/** Tags that reveal the place, the time, the device or the author. */
 const REVEALING =
   /^(GPS|Make|Model|Lens|Serial|Software|Owner|Artist|Author|Creator|Copyright|Title|Description)|Comment|Date|By-line|Location|Writer|Vendor|Compressor(Name)?$|HandlerDescription|Encoder|Unique|Identifier/;
 
@@ -79,7 +79,7 @@ function revealingTags(file: string): string[] {
   return Object.entries<unknown>(tags).flatMap(([name, value]) => {
     const [group = '', tag = ''] = name.split(':');
     const isWarning = tag === 'Warning';
-    // The year 0 is what an erased time of a movie reads as.
+    // An erased time of a movie has the year 0.
     const isEmpty = value === '' || String(value).startsWith('0000:00:00');
     const isRevealing = !TECHNICAL.test(group) && REVEALING.test(tag) && !isEmpty;
     return isWarning || isRevealing ? [`${name}: ${String(value)}`] : [];
@@ -127,7 +127,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
     },
   );
 
-  test('has nothing that exiftool or strings find in a WebP', async () => {
+  test('has no metadata in a WebP that exiftool or strings find', async () => {
     const exif = {
       IFD0: { Make: 'S3CRET', Artist: 'S3CRET' },
       IFD3: { GPSLatitude: '48/1 51/1 30/1' },

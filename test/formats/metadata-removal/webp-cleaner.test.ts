@@ -19,7 +19,7 @@ import { expectSamePicture } from './pixels.ts';
 const blank = await sharp({ create: { width: 4, height: 2, channels: 3, background: '#c33' } })
   .webp()
   .toBuffer();
-/** Its only chunk. */
+/** The only chunk of a file. */
 const bitstream = blank.subarray(FIRST_CHUNK);
 
 const flags = { animation: 2, xmp: 4, exif: 8 };
@@ -60,13 +60,13 @@ describe('a cleaned WebP', () => {
     },
   );
 
-  test('has valid EXIF where its flag says so but there was no orientation', () => {
+  test('has valid EXIF if its flag is set, but there was no orientation', () => {
     const exif = riffChunk('EXIF', join('II*\0', SECRET));
     const cleaned = cleanInAllWays(webpFile(vp8x(flags.exif, 4, 2), bitstream, exif));
     expect(cleaned.subarray(-28, -18)).toEqual(tiffOrientation(1).subarray(0, 10));
   });
 
-  test('has an empty EXIF chunk, which its flag announces, where an orientation has no room', async () => {
+  test('has an empty EXIF chunk if its flag is set, but an orientation has no room', async () => {
     const file = webpFile(vp8x(flags.exif, 4, 2), bitstream, riffChunk('EXIF', join('S3CRET')));
     const cleaned = cleanInAllWays(file);
     expect(cleaned.subarray(-14)).toEqual(riffChunk('EXIF', Buffer.alloc(6)));
@@ -96,7 +96,7 @@ describe('a cleaned WebP', () => {
   });
 });
 
-describe('a WebP is refused', () => {
+describe('rejects a WebP', () => {
   test.each([
     ['without its end', blank.subarray(0, -3), 'The WebP is truncated.'],
     ['with a chunk beyond its end', put(blank, 16, u32le(blank.length)), 'a chunk is too long.'],

@@ -26,14 +26,14 @@ const chunks: readonly ApngChunk[] = drawApngChunks(drawn);
 const bytes = formatChunks(chunks);
 const format = (more: Partial<DrawnApng>) => formatChunks(drawApngChunks({ ...drawn, ...more }));
 
-/** The frames of an animation, as files of their own. */
+/** The frames of an animation as separate files. */
 async function takeApart(bytes: Uint8Array): Promise<FramePatch[]> {
   const patches: FramePatch[] = [];
   for await (const patch of containerOf(bytes)?.split?.(bytes) ?? []) patches.push(patch);
   return patches;
 }
 
-test('an APNG has the frames that its controls say, with delays as fractions', () => {
+test('reads the frames of APNG control chunks, with fractional delays', () => {
   expect(headerOf(bytes)).toMatchObject({
     ...{ format: 'apng', widthPx: 8, heightPx: 6, frames: 3, isClean: false },
     animation: { delaysMs: [1_000 / 3, 50, 65_535_000], plays: 2 },
@@ -41,18 +41,18 @@ test('an APNG has the frames that its controls say, with delays as fractions', (
   });
 });
 
-test('an APNG whose only frame is its default image is a still; a frame beside it makes an animation', () => {
+test('an APNG whose only frame is its default image is a still; with another frame, it is an animation', () => {
   const [still, moving] = [{ frames: [{ draw }] }, { frames: [{ draw }], still: draw }].map(format);
   expect(still && headerOf(still)).toMatchObject({ frames: 1, animation: undefined });
   expect(moving && headerOf(moving)).toMatchObject({ frames: 1, animation: { delaysMs: [100] } });
 });
 
-describe('an APNG whose frames are faulty is still a still PNG:', () => {
+describe('an APNG with damaged frames is read as a still PNG:', () => {
   const nth = (type: string, number: number): number => {
     const at = chunks.flatMap((chunk, index) => (chunk.type === type ? [index] : []))[number];
     return at ?? expect.fail(`no ${type} ${number}`);
   };
-  /** Changes bytes of a chunk, which is told by its number among those of its type. */
+  /** Changes bytes of a chunk, numbered among those of its type. */
   const patch = (type: string, number: number, at: number, ...changed: readonly Uint8Array[]) => {
     const data = Buffer.from(chunks[nth(type, number)]?.data ?? []);
     data.set(join(...changed), at);
@@ -111,7 +111,7 @@ describe('an APNG whose frames are faulty is still a still PNG:', () => {
     expect(verdictOn(withWrongCrc(bytes, type))).toMatchObject({ format: 'apng', animationError });
   });
 
-  test('frames after IEND do not count', async () => {
+  test('ignores frames after IEND', async () => {
     const more = join(bytes, bytes.subarray(bytes.indexOf('fdAT') - 4, bytes.length - 12));
     expect(headerOf(more)).toMatchObject({ frames: 3, animationError: undefined });
     expect(await takeApart(more)).toHaveLength(3);
@@ -119,7 +119,7 @@ describe('an APNG whose frames are faulty is still a still PNG:', () => {
 });
 
 describe('an APNG split into frames', () => {
-  test('gives a PNG of the size of each frame', async () => {
+  test('has a PNG of the size of each frame', async () => {
     const frames = await takeApart(format({ still: draw }));
     expect(frames.map(({ file }) => headerOf(file))).toMatchObject([
       { format: 'png', widthPx: 8, heightPx: 6, isClean: true },
@@ -128,7 +128,7 @@ describe('an APNG split into frames', () => {
     ]);
   });
 
-  test('copies the chunks that give samples their meaning into each frame, and no others', async () => {
+  test('has the chunks that define the meaning of samples in each frame, and no others', async () => {
     const meanings = ['gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT', 'PLTE', 'tRNS'];
     const before = [...meanings, 'tEXt', 'eXIf', 'pHYs'].map((type) => ({
       type,
@@ -144,7 +144,7 @@ describe('an APNG split into frames', () => {
     }
   });
 
-  test('is refused where its ICC profile inflates without end', async () => {
+  test('is rejected if its ICC profile inflates without end', async () => {
     const withProfile = (bytes: number) => {
       const data = join('name\0\0', deflateSync(Buffer.alloc(bytes)));
       return takeApart(format({ before: [{ type: 'iCCP', data }] }));

@@ -19,14 +19,14 @@ const exif = (value: number, prefix = '') =>
   pngChunk('eXIf', join(prefix, tiffOrientation(value, 'MM')));
 const actl = join(u32be(1), u32be(0));
 
-/** A file of 8×1 px whose tRNS names a sample, once for grey, three times for colours. */
+/** A file of 8×1 px with a sample in tRNS: once for grey, three times for colours. */
 function transparent(bits: number, type: 0 | 2, value: number): Buffer {
   const sample = join(value >>> 8, value & 0xff);
   const trns = pngChunk('tRNS', type === 0 ? sample : join(sample, sample, sample));
   return join(signature, header(8, 1, bits, type), trns, pngChunk('IDAT', 'x'), iend);
 }
 
-test('a bare PNG has no metadata, and can be passed through', () => {
+test('a bare PNG can be passed through', () => {
   const facts = { format: 'png', widthPx: 36, heightPx: 28, isPlain: true };
   expect(verdictOn(png)).toEqual({ ...facts, ...plainStill });
 });
@@ -79,7 +79,7 @@ test('a PNG is an APNG if it has an acTL before its image data', () => {
 });
 
 testVerdicts(
-  'a turned PNG',
+  'a PNG with an orientation',
   { orientation: 6 },
   {
     'the first eXIf that is a TIFF block': afterIhdr(png, exif(3, 'Exif\0\0'), exif(6), exif(8)),
@@ -87,17 +87,17 @@ testVerdicts(
   },
 );
 
-// Deflate makes 1032 bytes of one at most.
+// Deflate expands one byte to at most 1032.
 test.each([
   ['too few for grey', header(1032, 1000, 8, 0), [500, 499], true],
   ['enough for grey', header(1032, 1000, 8, 0), [500, 500], false],
   ['too few for 16 bits of RGBA', header(1032, 1000, 16, 6), [7999], true],
   ['enough for 1 bit', header(1032, 1000, 1, 0), [125], false],
   ['too few when interlaced', header(1032, 1000, 8, 0, '\0\0\x01'), [999], true],
-] as const)('the image data of a still PNG are %s', (_, ihdr, idats, isFault) => {
+] as const)('the image data of a still PNG are %s', (_, ihdr, idats, isTooShort) => {
   const chunks = idats.map((bytes) => pngChunk('IDAT', Buffer.alloc(bytes)));
   const { dataError } = headerOf(join(signature, ihdr, ...chunks, iend));
-  expect(dataError).toEqual(isFault ? expect.stringMatching(/^PNG: \d+ bytes of/) : undefined);
+  expect(dataError).toEqual(isTooShort ? expect.stringMatching(/^PNG: \d+ bytes of/) : undefined);
 });
 
 testVerdicts('a corrupt PNG', 'corrupt', {
@@ -115,7 +115,7 @@ testVerdicts('a corrupt PNG', 'corrupt', {
   'IHDR twice': afterIhdr(png, header(36, 28)),
   'no IDAT': join(png.subarray(0, 33), iend),
   'IDAT in two places': join(atEnd('gAMA', '\0\0\0\0').subarray(0, -12), pngChunk('IDAT'), iend),
-  'a chunk type that is none': withChunk('ab1d'),
+  'an invalid chunk type': withChunk('ab1d'),
   'a chunk past the end': join(beforeIend, u32be(0x7fff_ffff), 'tEXt'),
 });
 
@@ -133,7 +133,7 @@ describe('the gamma of a PNG', () => {
     ['png-gamma/wuffs__red-blue-gradient.gamma1dot8.png', 0.55556],
     ['png-16/codeccorpus__g25n0g16.png', 2.5],
     ['png-gamma/wuffs__red-blue-gradient.vanilla.png', undefined],
-    // A profile, sRGB or cICP says it better (PNG 3rd edition §4.3).
+    // A profile, sRGB or cICP has precedence (PNG 3rd edition §4.3).
     ['png-gamma/wuffs__red-blue-gradient.dcip3d65-no-chrm-no-gama.png', undefined],
     ['png-palette/wuffs__bricks-dither.png', undefined],
     ['icc-wide/imagepng__cicp_pq.png', undefined],

@@ -26,7 +26,7 @@ function draw({ width, height }: Size, pixelAt: (x: number, y: number) => Pixel)
   return Buffer.from(places.flatMap((at) => pixelAt(at % width, Math.floor(at / width))));
 }
 
-/** An opaque picture with enough detail for lossy encoding to matter. */
+/** An opaque picture with enough detail to show losses. */
 const gradient = (size: Size, seed: number): Buffer =>
   draw(size, (x, y) => [(x * 9 + seed * 70) & 255, (y * 11) & 255, (seed * 90) & 255, 255]);
 
@@ -43,7 +43,7 @@ function encode(
   return (channels === 3 ? strip.removeAlpha() : strip).webp({ ...options, delay }).toBuffer();
 }
 
-/** The chunks of a file, read with none of the code under test; those of frames behind their frame. */
+/** Chunks of a file, read without the code under test; those of frames follow their frame. */
 function list(file: Buffer, from = 12, to = file.length): { name: string; at: number }[] {
   if (from >= to) return [];
   const [name, bytes] = [file.toString('latin1', from, from + 4), file.readUInt32LE(from + 4)];
@@ -55,14 +55,14 @@ function list(file: Buffer, from = 12, to = file.length): { name: string; at: nu
 const find = (file: Buffer, name: string): number =>
   list(file).find((chunk) => chunk.name === name)?.at ?? Number.NaN;
 
-/** Whether any frame has alpha: by its `ALPH`, or by the bit in the header of its `VP8L`. */
+/** Whether any frame has alpha, by its `ALPH` or the bit in its `VP8L`. */
 const hasAlpha = (file: Buffer): boolean =>
   list(file).some(
     ({ name, at }) =>
       name === 'ALPH' || (name === 'VP8L' && ((file.readUInt32LE(at + 1) >>> 28) & 1) === 1),
   );
 
-/** The frames that the encoder's file shows, each as often as the encoder was given it. */
+/** Frames of the encoded file, each as often as the encoder received it. */
 async function expand(encoded: Buffer, count: number): Promise<Uint8Array[]> {
   const { frames, delaysMs = [count * SENTINEL_DELAY_MS] } = await decodeImage(encoded);
   return frames.flatMap((frame, index) =>
@@ -70,7 +70,7 @@ async function expand(encoded: Buffer, count: number): Promise<Uint8Array[]> {
   );
 }
 
-/** Index of the first frame that differs, or −1; cheaper and clearer than a diff of buffers. */
+/** Index of the first different frame, or −1: cheaper and clearer than a diff of buffers. */
 function firstDifference(actual: readonly Uint8Array[], expected: readonly Uint8Array[]): number {
   expect(actual.length).toBe(expected.length);
   return actual.findIndex((frame, index) => !Buffer.from(frame).equals(expected[index] ?? frame));
@@ -80,7 +80,7 @@ const size = { width: 40, height: 30 };
 const [a, b, c] = [gradient(size, 0), gradient(size, 1), gradient(size, 2)];
 const lossless = { lossless: true };
 
-/** A sprite that moves, from which the encoder makes merged frames that are disposed of. */
+/** A moving sprite, for which the encoder writes merged and disposed frames. */
 const sprites = (options: WebpOptions) => ({
   size: { width: 64, height: 48 },
   pictures: (
@@ -100,7 +100,7 @@ test('restores any small animation', async () => {
   const edge = (max: number) => fc.integer({ min: 1, max });
   const animations = fc.record({
     size: fc.record({ width: edge(40), height: edge(30) }),
-    // A few pictures only, so that neighbours are often equal: gradients, and rectangles on a backdrop.
+    // Only a few pictures, so that neighbours are often equal: gradients, and rectangles on a backdrop.
     pictures: fc.array(
       fc.record({
         seed: fc.option(fc.nat(3)),
@@ -175,7 +175,7 @@ test('keeps the background colour, and clamps values beyond the format', async (
   expect(restored.readUInt32LE(find(restored, 'ANIM'))).toBe(0x12345678);
 });
 
-test('an encoded file that is cut off anywhere, or has other frames than its delays, is refused', async () => {
+test('rejects an encoded file that is truncated anywhere, or has another number of frames than delays', async () => {
   const encoded = await encode([a, b, b], size, { quality: 20 });
   const restore = (file: Uint8Array, ...delaysMs: readonly number[]) =>
     restoreAnimation(file, { delaysMs, plays: 0 });
@@ -189,6 +189,6 @@ test('an encoded file that is cut off anywhere, or has other frames than its del
   expect(() => restore(encoded, 1, 2, 3)).toThrow('Expected a multiple of 20 ms');
 });
 
-test('a blank frame of the largest edges has all bits of both, and alpha', () => {
+test('a blank frame of the maximum size has all bits of both edges, and alpha', () => {
   expect(createTransparentVp8l(16_384, 16_384).readUInt32LE(1)).toBe(0x1fffffff);
 });

@@ -25,10 +25,10 @@ const animated = (...chunks: readonly Uint8Array[]) =>
 const exif = (value: number, prefix = '') => chunk('EXIF', join(prefix, tiffOrientation(value)));
 const odd = webpFile(riffChunk('VP8L', dot.subarray(8, 8 + 17)));
 
-/** The file with another size of its RIFF. */
+/** The file with another RIFF size. */
 const sized = (size: number) => put(lossy, 4, u32le(size));
 
-test('a bare WebP, simple or extended, has no metadata, and can be passed through', () => {
+test('a bare WebP, simple or extended, can be passed through', () => {
   for (const bytes of [lossy, extended(0, image)]) {
     expect(verdictOn(bytes)).toEqual({
       ...{ format: 'webp', widthPx: 36, heightPx: 28, isPlain: true },
@@ -62,7 +62,7 @@ testVerdicts(
 );
 
 testVerdicts(
-  'a turned WebP',
+  'a WebP with an orientation',
   { orientation: 6, isClean: false },
   {
     'the first EXIF of two': extended(flag.exif, image, exif(6), exif(3)),
@@ -70,15 +70,15 @@ testVerdicts(
   },
 );
 
-test('without ANIM a WebP plays once, and one frame is no animation', () => {
+test('a WebP without ANIM plays once, and one frame is not an animation', () => {
   expect(headerOf(animated(anmf(5, dot), anmf(5, dot))).animation?.plays).toBe(1);
   expect(headerOf(animated(anim(0), anmf(40, dot)))).toMatchObject(plainStill);
 });
 
 testVerdicts('a corrupt WebP', 'corrupt', {
-  'a RIFF that ends in its chunk': sized(lossy.length - 12),
-  'a RIFF of nothing': sized(4),
-  'a missing pad byte, which libwebp refuses': odd.subarray(0, -1),
+  'a RIFF that ends within a chunk': sized(lossy.length - 12),
+  'an empty RIFF': sized(4),
+  'a missing padding byte, which libwebp rejects': odd.subarray(0, -1),
   'an unknown first chunk': webpFile(chunk('ABCD', 'x'), image),
   'no image': extended(0),
   'no frames': animated(anim(0)),
@@ -88,10 +88,10 @@ testVerdicts('a corrupt WebP', 'corrupt', {
   'a short VP8X': webpFile(chunk('VP8X', '\0\0\0\0'), image),
   'a short ANIM': animated(chunk('ANIM', '\0\0'), anmf(10, dot)),
   'an image that does not fill its canvas': webpFile(vp8x(0, 37, 28), image),
-  'a frame that leaves its canvas': animated(anim(0), anmf(10, image)),
+  'a frame that exceeds its canvas': animated(anim(0), anmf(10, image)),
   'a frame without an image': animated(anim(0), anmf(10)),
-  'a chunk that leaves its frame': animated(anmf(10, dot.subarray(0, 20)), dot),
-  'a VP8 that is no key frame': webpFile(riffChunk('VP8 ', Buffer.alloc(12, 1))),
-  'a VP8 of no width': webpFile(chunk('VP8 ', '\0\0\0\x9d\x01\x2a\0\0\x01\0')),
+  'a chunk that exceeds its frame': animated(anmf(10, dot.subarray(0, 20)), dot),
+  'a VP8 that is not a key frame': webpFile(riffChunk('VP8 ', Buffer.alloc(12, 1))),
+  'a VP8 without a width': webpFile(chunk('VP8 ', '\0\0\0\x9d\x01\x2a\0\0\x01\0')),
   'a VP8L without signature': webpFile(riffChunk('VP8L', Buffer.alloc(12))),
 });

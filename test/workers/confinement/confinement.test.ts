@@ -35,8 +35,8 @@ const both = (bytes: number) => ({ light: bytes, heavy: bytes });
 const small = sharePool({ memoryBytes: both(MEMORY_BYTES), workers: { light: 0, heavy: 1 } });
 const real = sharePool({ workerFile: REAL_WORKER, workers: { light: 1, heavy: 1 } });
 
-describe('the confinement as it is logged', () => {
-  test('has every limit on Linux, soft and hard, of a replacement too, and none of it is ours', async () => {
+describe('the logged confinement', () => {
+  test('has every limit on Linux, soft and hard, also for a replacement, and differs from that of the service', async () => {
     const { renderer, say } = small.pool;
     const limits = { memoryBytes: MEMORY_BYTES, fileBytes: 0, descriptors: 64 };
     expect(renderer.confinement).toMatchObject({ ...limits, isFirstToKill: true });
@@ -66,7 +66,7 @@ describe('the confinement as it is logged', () => {
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0;
   const mounts = spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']);
   test.skipIf(!hasSetpriv)(
-    '(setpriv is installed) is setpriv without bubblewrap, with a PATH as of an ordinary user',
+    '(setpriv is installed) is setpriv without bubblewrap, with the PATH of an ordinary user',
     async () => {
       const { path: directory } = await useTemporaryDirectory();
       for (const name of readdirSync('/usr/bin').filter((program) => program !== 'bwrap')) {
@@ -84,7 +84,7 @@ describe('the confinement as it is logged', () => {
     },
   );
 
-  test.skipIf(mounts.status !== 0)('(unshare works) needs no /proc to be found out', () => {
+  test.skipIf(mounts.status !== 0)('(unshare works) is detected without /proc', () => {
     const load = `import('./dist/workers/confinement/sandbox.js')`;
     const script = 'mount -t tmpfs none /proc && exec "$0" --eval "$1"';
     const words = ['--user', '--map-root-user', '--mount', 'sh', '-c', script];
@@ -117,13 +117,13 @@ describe('a confined worker (limits of Linux)', () => {
       closeSync(held);
     };
   });
-  /** Started while we hold a secret and a file. */
+  /** Started while this process has a secret and an open file. */
   const usual = sharePool();
 
-  test('gets no more memory than it may, and fails its own job alone', async () => {
+  test('gets no more memory than its limit, and fails only its own job', async () => {
     const say = (command: string) => small.pool.say(command, { lane: 'heavy' });
     expect(await say('allocate 50')).toBe('50 unbounded');
-    // V8 aborts, or the allocation throws: it depends on which of them asks first.
+    // V8 aborts, or the allocation throws, depending on which allocates first.
     const outcome = await say('allocate 1000').catch((error: unknown) => error);
     if (typeof outcome === 'string') {
       expect(outcome).toMatch(/^\d+ Array buffer allocation failed$/);
@@ -137,7 +137,7 @@ describe('a confined worker (limits of Linux)', () => {
 
   test('has a small heap, beyond which it ends', async () => {
     const { say } = usual.pool;
-    // V8 adds its young generation to the bound that it was given.
+    // V8 adds its young generation to the limit.
     expect(Number(await say('heap-bound'))).toBeLessThan(256 * MEBIBYTE);
     await expect(say('devour')).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
     expect(await say('next')).toMatch(/ next$/);
@@ -148,7 +148,7 @@ describe('a confined worker (limits of Linux)', () => {
 
   const tight = sharePool({ workerFile: REAL_WORKER, memoryBytes: both(256 * MEBIBYTE) });
 
-  test('that has no room for an original says so, and lives on', async () => {
+  test('reports an original that does not fit into memory, and survives', async () => {
     const { renderer, render } = tight.pool;
     const { processIds } = renderer;
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
@@ -184,8 +184,8 @@ describe('a confined worker (limits of Linux)', () => {
     },
   );
 
-  test('decodes in memory what libvips would put into a file', async () => {
-    // Its threshold is 100 MiB; no file could be written.
+  test('decodes in memory what libvips would write to a file by default', async () => {
+    // libvips' threshold is 100 MiB, and files cannot be written.
     const originalSize = { widthPx: 5_200, heightPx: 5_200 };
     const original = await paint(originalSize).webp({ lossless: true, effort: 0 }).toBuffer();
     const size = { widthPx: 16, heightPx: 16 };
@@ -194,9 +194,9 @@ describe('a confined worker (limits of Linux)', () => {
     expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
   });
 
-  test('has no more of an environment than it needs', async () => {
+  test('has only the environment that it needs', async () => {
     const environment: Record<string, string> = JSON.parse(await usual.pool.say('environment'));
-    // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working directory.
+    // If bash is the shell, it adds the program's name; bubblewrap adds the root as the working directory.
     const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
     expect(names.sort()).toEqual([
       ...['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_', 'PATH'],
@@ -210,9 +210,9 @@ describe('a confined worker (limits of Linux)', () => {
     ]);
   });
 
-  test('holds no descriptor of ours', async () => {
+  test('has no descriptor of the service', async () => {
     const theirs: string[] = JSON.parse(await usual.pool.say('descriptors'));
-    // What we were handed ourselves when we were started goes on to every program that we start.
+    // Descriptors that this process has inherited are passed on to every program that it starts.
     const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
     const targets = theirs.filter(
       (target) => !handedDown.includes(target) && !/^(anon_inode:|gone$)/.test(target),
@@ -220,14 +220,14 @@ describe('a confined worker (limits of Linux)', () => {
     const ours = new Set(ownDescriptors().map(({ target }) => target));
     expect(ours).toContain(readlinkSync(`/proc/self/fd/${held}`));
     expect(targets.filter((target) => ours.has(target) && target !== '/dev/null')).toEqual([]);
-    // Standard error and the channel, and the pipes by which Node's event loops wake themselves.
+    // Standard error, the channel, and the pipes that wake Node's event loops.
     expect(targets.filter((target) => target.startsWith('socket:'))).toHaveLength(2);
-    // libuv keeps one in reserve: of `/dev/null`, or else of the worker's own root.
+    // libuv keeps one in reserve: of `/dev/null`, or else of the worker's root.
     const others = targets.filter((target) => !/^(socket|pipe):|^(\/|\/dev\/null)$/.test(target));
     expect(others).toEqual([]);
   });
 
-  test('has a library that the operator has preloaded', async () => {
+  test('has a library that the operator preloads', async () => {
     const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
     const [, library = ''] = /(\/\S*libm\S*) \(/.exec(libraries) ?? [];
     const { path: directory } = await useTemporaryDirectory();
@@ -237,11 +237,11 @@ describe('a confined worker (limits of Linux)', () => {
     const { renderer, log, say } = await start({ environment });
     expect(renderer.confinement?.sandbox).toBe(usual.pool.renderer.confinement?.sandbox);
     expect(await say('loaded preloaded.so')).toBe('true');
-    // The loader would complain of one that it does not find.
+    // The loader would report a library that it does not find.
     expect(log.entries).toEqual([]);
   });
 
-  test('has packages that are symbolic links, as pnpm lays them out', async () => {
+  test('has packages that are symbolic links, as in the layout of pnpm', async () => {
     const { path: directory, put } = await useTemporaryDirectory();
     mkdirSync(join(directory, 'node_modules'));
     await put('package.json', '{"type":"module"}');
@@ -256,7 +256,7 @@ describe('a confined worker (limits of Linux)', () => {
   });
 });
 
-/** Our own descriptors; `isKept`: not closed when we start a program. */
+/** Descriptors of this process; `isKept`: inherited by programs. */
 function ownDescriptors(): { readonly target: string; readonly isKept: boolean }[] {
   return readdirSync('/proc/self/fd').flatMap((descriptor) => {
     try {
@@ -270,5 +270,5 @@ function ownDescriptors(): { readonly target: string; readonly isKept: boolean }
   });
 }
 
-/** open(2); Node does not name it. */
+/** open(2); missing in Node's constants. */
 const O_CLOEXEC = 0o2000000;

@@ -8,7 +8,7 @@ import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 const hasBubblewrap =
   spawnSync('bwrap', ['--unshare-user', '--ro-bind', '/', '/', 'true']).status === 0;
 
-/** A decoder that needs a shell, which no sandbox of bubblewrap has. */
+/** A decoder that needs a shell, which bubblewrap's sandboxes lack. */
 const SCRIPTED_DECODER = `#!/bin/sh
 case "$*" in
   -decoders) printf ' V....D %s any\\n' h264 hevc vp8 vp9 libdav1d ;;
@@ -31,13 +31,13 @@ test('a service that requires confinement does not start without the programs fo
   expect(status).toBe(78);
 });
 
-test.skipIf(!hasBubblewrap)('(bubblewrap works) with them it starts, and says so', async () => {
+test.skipIf(!hasBubblewrap)('(bubblewrap works) starts with them, and logs it', async () => {
   const service = await useService({ REQUIRE_CONFINEMENT: 'true' });
   await expect.poll(service.output).toContain('Render workers are confined whole (bubblewrap)');
 });
 
 test.skipIf(!hasBubblewrap)(
-  '(bubblewrap works) with them it starts without a video decoder that cannot be confined whole',
+  '(bubblewrap works) starts with them, but without a video decoder that lacks the full sandbox',
   async () => {
     const { path } = await useTemporaryDirectory();
     const VIDEO_DECODER = join(path, 'decoder');
@@ -53,7 +53,7 @@ test.skipIf(!hasBubblewrap)(
   },
 );
 
-test('one that does not require it says what is missing', async () => {
+test('a service that does not require confinement logs what is missing', async () => {
   const { path } = await useTemporaryDirectory();
   symlinkSync('/bin/sh', join(path, 'sh'));
   const service = await useService({ PATH: path });

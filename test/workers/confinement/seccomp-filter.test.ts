@@ -23,8 +23,8 @@ const ARM = 0x4000_0028;
 const [ALLOWED, KILLED] = [0x7fff_0000, 0x8000_0000];
 const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97].map((error) => 0x0005_0000 + error);
 
-/** What a program says of a call (seccomp(2)): a second reading of BPF, of what the filter uses of it. */
-function judge(program: Uint8Array, architecture: number, call: number, argument = 0n): number {
+/** Runs a filter for a call (seccomp(2)): a second implementation of the BPF instructions that it uses. */
+function run(program: Uint8Array, architecture: number, call: number, argument = 0n): number {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(call, 0);
   data.writeUInt32LE(architecture, 4);
@@ -40,9 +40,9 @@ function judge(program: Uint8Array, architecture: number, call: number, argument
     else if (operation === 0x15) at += jump(accumulator === constant);
     else if (operation === 0x35) at += jump(accumulator >= constant);
     else if (operation === 0x06) return constant;
-    else throw new Error(`There is no instruction ${operation}.`);
+    else throw new Error(`Unknown instruction ${operation}.`);
   }
-  throw new Error('The program has no end.');
+  throw new Error('The program does not return.');
 }
 
 describe.each([
@@ -58,34 +58,34 @@ describe.each([
   ],
 ] as const)('the filter of system calls for %s', (name, own, numbers) => {
   const program = assembleFilter(name);
-  const verdict = (call: number, argument?: bigint) => judge(program, own, call, argument);
+  const verdict = (call: number, argument?: bigint) => run(program, own, call, argument);
 
-  test('of a decoder refuses all calls but those that it needs, and kills as the other does', () => {
+  test('of a decoder denies all calls except those that it needs, and kills for another architecture', () => {
     const decoder = assembleDecoderFilter(name);
     const allowed = Array.from({ length: 500 }, (_, call) => call).filter(
-      (call) => judge(decoder, own, call) === ALLOWED,
+      (call) => run(decoder, own, call) === ALLOWED,
     );
     expect(allowed.length).toBeLessThan(70);
     expect(allowed).toEqual(expect.arrayContaining([numbers.read, numbers.execve]));
     const { clone, socket, socketpair, ptrace, kill } = numbers;
     for (const call of [clone, socket, socketpair, ptrace, kill])
-      expect(judge(decoder, own, call)).toBe(EPERM);
-    // `clone3`, and io_uring: as if the kernel lacked them.
-    for (const call of [435, 425]) expect(judge(decoder, own, call)).toBe(ENOSYS);
-    expect(judge(decoder, I386, numbers.read)).toBe(KILLED);
+      expect(run(decoder, own, call)).toBe(EPERM);
+    // `clone3` and io_uring, as if the kernel lacked them.
+    for (const call of [435, 425]) expect(run(decoder, own, call)).toBe(ENOSYS);
+    expect(run(decoder, I386, numbers.read)).toBe(KILLED);
   });
 
-  test('kills what calls as another processor does', () => {
+  test('kills a process that calls with another architecture', () => {
     for (const other of [X64, ARM64, I386, ARM, 0].filter((architecture) => architecture !== own)) {
-      expect(judge(program, other, numbers.read)).toBe(KILLED);
+      expect(run(program, other, numbers.read)).toBe(KILLED);
     }
     expect(verdict(numbers.read)).toBe(ALLOWED);
-    // x32: the numbers of x64 with a bit more.
+    // x32 has the numbers of x64 with one more bit.
     const x32 = verdict(0x4000_0000 + numbers.read);
     expect(x32).toBe(name === 'x64' ? KILLED : ALLOWED);
   });
 
-  test('refuses what it lists, and no other call', () => {
+  test('denies the listed calls, and no others', () => {
     const listed = new Map([
       ...numbersOf(denied, name).map((call) => [call, EPERM] as const),
       ...numbersOf(deniedAsUnimplemented, name).map((call) => [call, ENOSYS] as const),
@@ -103,9 +103,9 @@ describe.each([
   test.each([
     ['a worker', assembleFilter],
     ['a decoder', assembleDecoderFilter],
-  ])('lets threads be made, and no process or namespace, by %s', (_, assemble) => {
-    const verdict = (argument: bigint) => judge(assemble(name), own, numbers.clone, argument);
-    // As glibc makes them; and as `fork`, `vfork` and containers do.
+  ])('allows %s to create threads, but no process or namespace', (_, assemble) => {
+    const verdict = (argument: bigint) => run(assemble(name), own, numbers.clone, argument);
+    // The flags of glibc's threads; then of `fork`, `vfork` and containers.
     expect(verdict(0x003d_0f00n)).toBe(ALLOWED);
     expect(verdict(0x0120_0011n)).toBe(EPERM);
     expect(verdict(0x0000_4111n)).toBe(EPERM);
@@ -116,12 +116,12 @@ describe.each([
     }
   });
 
-  test('lets sockets of Unix be made, and no other', () => {
+  test('allows Unix sockets, and no others', () => {
     for (const call of [numbers.socket, numbers.socketpair]) {
       for (const family of [0n, 2n, 10n, 16n, 17n, 40n])
         expect(verdict(call, family)).toBe(EAFNOSUPPORT);
       expect(verdict(call, 1n)).toBe(ALLOWED);
-      // The kernel reads 32 bits of it.
+      // The kernel reads 32 bits of the argument.
       expect(verdict(call, 0xffff_ffff_0000_0001n)).toBe(ALLOWED);
       expect(verdict(call, 0x1_0000_0002n)).toBe(EAFNOSUPPORT);
     }

@@ -5,7 +5,7 @@ import { decodeGif } from '../../../src/workers/child/gif/decode-gif.ts';
 import { gifControl, gifImage, gifScreen, join } from '../../formats/containers.ts';
 import { drawRandomGif } from '../../support/images/random-gif.ts';
 
-/** Decodes frames to colours as words, alpha highest, red lowest; 0 where nothing is painted. */
+/** Decodes frames to colours as 32-bit words, alpha highest, red lowest; 0 for unpainted pixels. */
 async function decode(gif: Uint8Array, batchFrames = 1): Promise<number[][]> {
   const { widthPx, heightPx } = readGifHeader(gif);
   const frames: number[][] = [];
@@ -25,8 +25,8 @@ async function decode(gif: Uint8Array, batchFrames = 1): Promise<number[][]> {
   return frames;
 }
 
-// The model is compared with Chromium in test/browser.
-test('the frames of a GIF are composed as browsers do, whatever their areas, disposals and order of rows', async () => {
+// test/browser compares the model with Chromium.
+test('composes the frames of a GIF as browsers do, for all areas, disposals and row orders', async () => {
   for (let seed = 0; seed < 300; seed += 1) {
     const { gif, frames } = drawRandomGif(`frames:${seed}`);
     expect(await decode(gif), `seed ${seed}`).toEqual(frames);
@@ -40,13 +40,13 @@ test.each([
   ['dispose3-opaque-first.gif', 64 * 48, [3072, 600, 600, 48]],
   ['dispose4-opaque-first.gif', 64 * 48, [3072, 600, 600, 48]],
   ['dispose2-256-colours.gif', 64 * 48, [3072, 256]],
-])('%s has the size and the opaque pixels that Chromium shows', async (file, pixels, opaque) => {
+])('%s has the size and opaque pixels that Chromium shows', async (file, pixels, opaque) => {
   const frames = await decode(readFileSync(`fixtures/gif/${file}`));
   expect(frames.map((frame) => frame.length)).toEqual(opaque.map(() => pixels));
   expect(frames.map((frame) => frame.filter((word) => word > 0).length)).toEqual(opaque);
 });
 
-test('a frame whose data end early leaves what is below', async () => {
+test('a frame whose data end early keeps the pixels below', async () => {
   const short = gifImage(0, 0, 2, 1); // data of one pixel
   const [first = [], second = []] = await decode(
     join(gifScreen(2, 1), gifControl(1), short, gifControl(1), short, 0x3b),
@@ -54,7 +54,7 @@ test('a frame whose data end early leaves what is below', async () => {
   expect(second).toEqual(first);
 });
 
-test('only a GIF that may show through has alpha', async () => {
+test('only a GIF with transparent pixels has alpha', async () => {
   const image = gifImage(0, 0, 4, 3);
   const channelsOf = async (...blocks: Buffer[]) => {
     const gif = join(gifScreen(4, 3), ...blocks, 0x3b);

@@ -13,7 +13,7 @@ const CLEAR = [0, 0, 0, 0];
 
 type Pixel = readonly number[];
 
-/** Small frames of some colours, of which each differs from the one before in a rectangle, or not at all. */
+/** Small frames of some colours; each is equal to the previous one, or differs in a rectangle. */
 function drawFrames(random: SeededRandom, colours: readonly Pixel[]) {
   const [widthPx, heightPx] = [1 + random.integer(24), 1 + random.integer(24)];
   let frame: Pixel[] = Array.from({ length: widthPx * heightPx }, () => random.pick(colours));
@@ -52,13 +52,12 @@ function encode(
   );
 }
 
-/** Samples of each frame. */
 async function shownBy(gif: Buffer): Promise<number[][]> {
   return (await decodeImage(gif)).frames.map((frame) => [...frame]);
 }
 
-describe('a GIF of no more colours than there is room for', () => {
-  test('shows each frame exactly, whatever appears and becomes transparent', async () => {
+describe('a GIF of at most 256 colours', () => {
+  test('shows each frame exactly, even if pixels appear or become transparent', async () => {
     for (let seed = 0; seed < 25; seed += 1) {
       const random = createSeededRandom(`gif:${seed}`);
       const opaque = Array.from({ length: 1 + random.integer(14) }, () => [
@@ -74,14 +73,14 @@ describe('a GIF of no more colours than there is room for', () => {
   });
 
   test.each([1, 2, 3, 4, 15, 16, 17, 63, 64, 255, 256])(
-    'has all %s of them, and none beside them is named',
+    'has all %s of them, and names no others',
     async (count) => {
       const colours = Array.from({ length: count }, (_, index) => [index, 255 - index, 7, 255]);
       const frames = [colours, [...colours].reverse()];
       for (const shown of [frames, frames.slice(0, 1)]) {
         const gif = encode(shown, count, high);
         checkIndices(gif);
-        // Of an animation, one index is for what stays as it is.
+        // In an animation, one index marks unchanged pixels.
         if (count === 256 && shown.length > 1) continue;
         expect(await shownBy(gif)).toEqual(shown.map((it) => it.flat()));
       }
@@ -89,7 +88,7 @@ describe('a GIF of no more colours than there is room for', () => {
   );
 });
 
-test('a GIF of more colours than there is room for comes near to them', async () => {
+test('approximates the colours of a GIF that has too many', async () => {
   const ramp = Array.from({ length: 64 * 64 }, (_, at) => [
     ...[(at % 64) * 4, Math.floor(at / 64) * 4, 128, 255],
   ]);
@@ -100,7 +99,7 @@ test('a GIF of more colours than there is room for comes near to them', async ()
   expect(sum / (64 * 64 * 4)).toBeLessThan(6);
 });
 
-test('a low GIF is transparent, white and black where its frames are, and nowhere else transparent', async () => {
+test('a GIF of low quality keeps transparency, white and black, and adds no transparency', async () => {
   const kept: readonly Pixel[] = [CLEAR, WHITE, BLACK];
   const near = [1, 4, 8, 247, 251, 254].map((level) => [level, level, level, 255]);
   for (let seed = 0; seed < 25; seed += 1) {
@@ -121,7 +120,7 @@ test('a low GIF is transparent, white and black where its frames are, and nowher
   }
 });
 
-test('what stands still is not sent again', () => {
+test('does not encode unchanged pixels again', () => {
   const still = Array.from({ length: 100 }, (_, at) => [at, at, at, 255]);
   const [first, second, third] = readGifImages(
     encode([still, still, still.with(34, WHITE).with(56, BLACK)], 10, high),
@@ -131,20 +130,20 @@ test('what stands still is not sent again', () => {
   expect(third).toMatchObject({ x: 4, y: 3, width: 3, height: 3 });
 });
 
-test('half of an opacity is enough to be seen', async () => {
+test('shows a pixel of half opacity', async () => {
   const alphas = [0, 127, 128, 255].map((alpha) => [10, 20, 30, alpha]);
   const [shown = []] = await shownBy(encode([alphas], 4, high));
   expect([3, 7, 11, 15].map((at) => shown[at])).toEqual([0, 0, 255, 255]);
 });
 
-test.each([1, 2, 3, 4] as const)('samples may be of %s channels', async (channels) => {
+test.each([1, 2, 3, 4] as const)('encodes samples of %s channels', async (channels) => {
   const pixels = Array.from({ length: 16 }, (_, at) => [at * 16, at * 16, at * 16, 255]);
   const samples = { 1: [0], 2: [0, 3], 3: [0, 1, 2], 4: [0, 1, 2, 3] }[channels];
   const given = pixels.map((pixel) => samples.map((at) => pixel[at] ?? 0));
   expect(await shownBy(encode([given], 4, high, undefined, channels))).toEqual([pixels.flat()]);
 });
 
-test('delays are as near as centiseconds allow, up to the longest, and plays are kept', async () => {
+test('rounds delays to centiseconds up to the maximum, and keeps the plays', async () => {
   const delaysMs = [0, 4, 0, 10, 5, 15, 33, 27, 100_000, 655_350, 700_000];
   const frames = delaysMs.map((_, at) => [[at, 0, 0, 255] as const]);
   for (const plays of [0, 1, 2, 65_535, 65_536]) {
@@ -154,7 +153,7 @@ test('delays are as near as centiseconds allow, up to the longest, and plays are
   }
 });
 
-/** No index outside of its colour table, what is transparent included. */
+/** Every index is within its colour table, also the transparent one. */
 function checkIndices(gif: Uint8Array): void {
   for (const { palette_size, indices, transparent_index } of readGifImages(gif)) {
     expect(Math.max(transparent_index ?? 0, ...indices)).toBeLessThan(palette_size);

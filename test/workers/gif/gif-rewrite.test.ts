@@ -17,7 +17,7 @@ const gifs = corpusFiles('gif-animated', 'gif-delays', 'gif-static', 'emoji-smal
   file.endsWith('.gif'),
 );
 
-/** Puts a comment, a text, XMP and another application's data before the first block, and junk after the last. */
+/** Inserts a comment, a text, XMP and data of another application before the first block, and junk after the last. */
 function soil(gif: Buffer): Buffer {
   const flags = gif[10] ?? 0;
   const first = 13 + ((flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 7)));
@@ -34,7 +34,7 @@ function rewrite(gif: Buffer): Buffer {
   return Buffer.from(rewriteGif(gif, { widthPx, heightPx }, animation));
 }
 
-/** What codes of three bits say, a clear before each index, as a still of ten pixels with a comment. */
+/** A still of ten pixels with a comment, from 3-bit codes with a clear code before each index. */
 function ofCodes(...codes: readonly number[]): Buffer {
   const writer = new BitWriter();
   for (const code of codes) writer.write(code, 3);
@@ -56,7 +56,7 @@ const frame = { widthPx: 2, pixels: [0, 1] } as const;
 const screen = { widthPx: 2, heightPx: 1, indexBits: 2 } as const;
 
 describe('a rewritten GIF', () => {
-  test.each(gifs)('shows the same frames, and nothing else: %s', async (file) => {
+  test.each(gifs)('shows the same frames, and has no other data: %s', async (file) => {
     const original = soil(corpusFile(file));
     const facts = headerOf(original);
     if (facts.isRewritable !== true) return;
@@ -66,7 +66,7 @@ describe('a rewritten GIF', () => {
     expect(await decode(written, facts)).toBe(await decode(original, facts));
   });
 
-  test('keeps the delay and disposal of each frame, and has no delay if it is a still', () => {
+  test('keeps the delay and disposal of each frame, and has no delay for a still', () => {
     const frames = [
       { ...frame, controls: [control(0x0d, 5, 3)] },
       { ...frame, controls: [control(0x01, 9, 2), control(0x08, 7)] },
@@ -82,14 +82,14 @@ describe('a rewritten GIF', () => {
     expect(rewrite(drawGif({ ...screen, frames: [frame] })).includes('!')).toBe(false);
   });
 
-  test('has the size that its first frame gives it', () => {
+  test('has a size that includes its first frame', () => {
     const wider = { widthPx: 3, pixels: [0, 1, 2] };
     expect([...rewrite(drawGif({ ...screen, frames: [wider] })).subarray(6, 10)]).toEqual([
       3, 0, 1, 0,
     ]);
   });
 
-  test('ends where its codes end, without bytes hidden behind them', () => {
+  test('ends with its codes, without hidden bytes after them', () => {
     const gif = ofCodes(...indices(10), 5);
     const longer = join(gif.subarray(0, -2), '\x06secret', gif.subarray(-2));
     expect(rewrite(longer)).toEqual(rewrite(gif));
@@ -106,15 +106,15 @@ describe('the image data of a GIF', () => {
     ['an unknown code in the middle', [...indices(5), 7, ...indices(5), 5], false],
     ['an unknown code after a clear', [4, 6, ...indices(10), 5], false],
     ['an end after a clear', [...indices(5), 4, 5], false],
-  ] as const)('are %s', async (_, codes, isSound) => {
+  ] as const)('are %s', async (_, codes, isValid) => {
     const gif = ofCodes(...codes);
     const decoding = sharp(gif, { failOn: 'warning' }).raw().toBuffer();
-    await (isSound ? decoding : expect(decoding).rejects.toThrow('Invalid frame data'));
-    if (isSound) expect(rewrite(gif).includes('!')).toBe(false);
+    await (isValid ? decoding : expect(decoding).rejects.toThrow('Invalid frame data'));
+    if (isValid) expect(rewrite(gif).includes('!')).toBe(false);
     else expect(() => rewrite(gif)).toThrow(corrupt);
   });
 
-  test('are refused exactly where the decoder refuses them', async () => {
+  test('are rejected exactly if the decoder rejects them', async () => {
     const verdicts = { sound: 0, damaged: 0 };
     for (let seed = 0; seed < 400; seed += 1) {
       const random = createSeededRandom(`damage:${seed}`);
@@ -148,7 +148,7 @@ describe('the image data of a GIF', () => {
 
 const app = shareTestApp();
 
-test('a GIF is rendered, not rewritten, where decoders disagree about it', async () => {
+test('renders a GIF instead of rewriting it if decoders disagree about it', async () => {
   const gif = drawGif({ ...screen, frames: [frame] });
   const colourless = join(gif.subarray(0, 10), 0, gif.subarray(11, 13), gif.subarray(25));
   expect(headerOf(colourless).isRewritable).toBe(false);

@@ -22,7 +22,7 @@ import {
   withGap,
 } from '../../support/videos.ts';
 
-/** The poster at its own size as PNG. */
+/** Returns the poster at its own size as a PNG. */
 async function makePoster(
   source: ByteSource,
   decoder: FrameDecoder = new BareDecoder(),
@@ -36,7 +36,7 @@ async function makePoster(
   return Buffer.from(await renderPoster(source, decoder, job));
 }
 
-// Files that the whole service is asked for: test/http/media/posters.
+// test/http/media/posters requests other files from the complete service.
 const rows = atScale(
   colourVideos.filter((_, at) => at % 4 === 0),
   colourVideos,
@@ -49,7 +49,7 @@ test.skipIf(!hasFfmpeg).each(rows)('the poster of $file', async (row) => {
   expect(measured.distance).toBeLessThanOrEqual(4);
 });
 
-/** The beginning of a WebM whose cluster has an unknown size, as a live stream has. */
+/** Returns the beginning of a WebM whose cluster has an unknown size, as in a live stream. */
 function beginLiveStream(): Buffer {
   const file = readVideo('clip-vp8.webm').subarray(0, 760);
   const size = file.indexOf('1f43b675', 0, 'hex') + 4;
@@ -63,13 +63,13 @@ test.skipIf(!hasFfmpeg).each([
   ['a long block after the key frame', readVideo('clip-av1.mkv').subarray(0, 1300)],
   ['the cues at the end', readVideo('clip-vp8.webm').subarray(0, -3)],
   ['a live stream', beginLiveStream()],
-])('a Matroska file that ends within %s has a poster', async (_, file) => {
+])('returns the poster of a Matroska file that ends within %s', async (_, file) => {
   const { colours } = posterOf(fixtureVideos[0] ?? {});
   const { distance } = await probe(await makePoster(memorySource(file)), colours);
   expect(distance).toBeLessThanOrEqual(6);
 });
 
-test('the format of EBML is told by a name with a length of eight bytes, too', async () => {
+test('detects an EBML format whose name has a length of eight bytes', async () => {
   const file = readVideo('clip-vp8.webm');
   const [before, behind] = file.toString('latin1').split('B\x82\x84webm');
   const long = join(`${before}B\x82\x01\0\0\0\0\0\0\x04webm${behind}`);
@@ -95,7 +95,7 @@ test.skipIf(!hasFfmpeg).each([
   ['pcm_s16le', 'a.wav', 'pcm'],
   ['pcm_mulaw', 'a.wav', 'pcm'],
   ['pcm_alaw', 'a.mov', 'pcm'],
-])('sound of %s in %s has the codec %s', async (coder, file, codec) => {
+])('audio of %s in %s has the codec %s', async (coder, file, codec) => {
   const facts = await inspectAv(
     memorySource(await runFfmpeg(`-f lavfi -i sine=r=48000 -t 1 -c:a ${coder}`, file)),
   );
@@ -103,15 +103,15 @@ test.skipIf(!hasFfmpeg).each([
   expect(facts.durationS).toBeCloseTo(1, 0);
 });
 
-test('the duration of fragments is that of the header of their track', async () => {
+test('reads the duration of fragments from the track header', async () => {
   const file = readVideo('clip-fragmented.mp4');
-  // Chromium's MediaRecorder counts milliseconds in its media header, whatever its time scale.
+  // Chromium's MediaRecorder writes milliseconds into the media header, regardless of its time scale.
   file.writeUInt32BE(2_000, findBox(file, 'mdhd') + 24);
   file.writeUInt32BE(2_000, findBox(file, 'tkhd') + 28);
   expect((await inspectAv(memorySource(file))).durationS).toBe(2);
 });
 
-test('the duration of many fragments that no table lists is not searched for long', async () => {
+test('limits the search for the duration of many fragments without a table', async () => {
   const file = readVideo('clip-fragmented.mp4');
   const movie = file.subarray(0, findBox(file, 'mfra'));
   const fragmentBytes = 5_000_000;
@@ -134,7 +134,7 @@ test.skipIf(!hasFfmpeg).each(atScale([], [180]))(
     expect(await inspectAv(source)).toMatchObject({ hasAudio: true, durationS });
     Object.assign(source, { reads: 0, readBytes: 0 });
     await makePoster(source);
-    // Twice, for the facts and for the poster; the index is of this size, without its sound.
+    // Twice, for the metadata and for the poster: the index without audio has this size.
     expect(video.length - video.indexOf('moov')).toBeGreaterThan(150_000);
     expect(source.readBytes / 2).toBeLessThanOrEqual(256 * 1024);
     expect(source.reads / 2).toBeLessThanOrEqual(6);
@@ -143,11 +143,11 @@ test.skipIf(!hasFfmpeg).each(atScale([], [180]))(
 
 describe('originals without a poster', () => {
   const sound = readVideo('clip-faststart-601-full.mp4');
-  /** The file with other bytes behind a name in it. */
+  /** Replaces bytes after a name in the file. */
   const changed = (name: string, offset: number, ...bytes: readonly Part[]) =>
     put(sound, sound.lastIndexOf(name) + offset, ...bytes);
   const everything = u32be(0xffff_ffff);
-  /** A movie box with 17 MiB of titles, which nobody reads. */
+  /** A movie box with 17 MiB of titles, which are ignored. */
   const withTitles = () => {
     const file = readVideo('clip-h264.mp4');
     const titles = box('udta', Buffer.alloc(17 * 2 ** 20));
@@ -164,8 +164,8 @@ describe('originals without a poster', () => {
     ['2^32 samples', changed('stsz', 12, everything), 'MEDIA_TOO_LARGE'],
     ['an index of more than 16 MiB', withTitles(), 'MEDIA_TOO_LARGE'],
     ['an edge of 65 535', changed('avc1', 28, 0xff, 0xff), 'MEDIA_TOO_LARGE'],
-    ['nothing but 8192 x 4352 px', changed('avc1', 28, 32, 0, 17, 0), undefined],
-    ['a row more than 8192 x 4352', changed('avc1', 28, 32, 0, 17, 1), 'MEDIA_TOO_LARGE'],
+    ['at most 8192 x 4352 px', changed('avc1', 28, 32, 0, 17, 0), undefined],
+    ['one row more than 8192 x 4352', changed('avc1', 28, 32, 0, 17, 1), 'MEDIA_TOO_LARGE'],
     ['no width', changed('avc1', 28, 0, 0), 'UNPROCESSABLE_MEDIA'],
     ['another codec', changed('avc1', 0, 'mp4v'), 'UNSUPPORTED_MEDIA_TYPE'],
     ['an encrypted track', changed('avc1', 0, 'encv'), 'UNSUPPORTED_MEDIA_TYPE'],
@@ -178,7 +178,7 @@ describe('originals without a poster', () => {
     expect(posterError?.code).toBe(code);
   });
 
-  test('a video that cannot be read has the sound that its index lists', async () => {
+  test('reports the audio that an unreadable video's index lists', async () => {
     const file = readVideo('truncated.mp4');
     file.writeUInt8(255, file.indexOf('tkhd') + 4); // its version
     const posterError = { code: 'UNPROCESSABLE_MEDIA' };
@@ -188,7 +188,7 @@ describe('originals without a poster', () => {
 
   test.each([
     ['a size that the container does not have', changed('avc1', 28, 0, 242), 'h264'],
-    ['a frame that is cut off', readVideo('truncated.mp4')],
+    ['a truncated frame', readVideo('truncated.mp4')],
   ])('%s', async (_, file, ...decoded) => {
     const decoder = new BareDecoder();
     const making = makePoster(memorySource(file), decoder);
