@@ -178,7 +178,7 @@ describe('originals without a poster', () => {
     expect(posterError?.code).toBe(code);
   });
 
-  test('reports the audio that an unreadable video's index lists', async () => {
+  test('reports the audio in the index of an unreadable video', async () => {
     const file = readVideo('truncated.mp4');
     file.writeUInt8(255, file.indexOf('tkhd') + 4); // its version
     const posterError = { code: 'UNPROCESSABLE_MEDIA' };
