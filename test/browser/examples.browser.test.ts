@@ -11,7 +11,7 @@ const keys = {
   RELAY_SIGNING_KEYS: 'an-example-key-for-uploads-of-32-bytes-or-more',
 };
 
-/** Starts the API of the examples; returns its address. */
+/** Starts the API of the examples, and returns its URL. */
 async function startApi(environment: Readonly<Record<string, string>>): Promise<string> {
   const child = spawn(process.execPath, ['docs/examples/api.mjs'], {
     env: { PORT: '0', ...environment },
@@ -22,14 +22,14 @@ async function startApi(environment: Readonly<Record<string, string>>): Promise<
     const [, url] = /^Open (\S+)$/m.exec(String(output)) ?? [];
     if (url !== undefined) return url;
   }
-  throw new Error('The API has ended.');
+  throw new Error('The API exited.');
 }
 
 test('the example page compiles', () => {
   execFileSync('node_modules/.bin/tsc', ['-p', 'docs/examples'], { stdio: 'inherit' });
 });
 
-test('the example page shows pictures, and uploads one that it reads by its signed URL', async () => {
+test('the example page shows pictures, uploads one, and reads it by its signed URL', async () => {
   execFileSync('npm', ['run', '--silent', 'build:examples'], { stdio: 'inherit' });
   const originals = await useTemporaryDirectory();
   await cp('fixtures/originals', originals.path, { recursive: true });

@@ -4,7 +4,7 @@ import { SETTLED, useExplorer } from './explorer-browser.ts';
 
 const WIDE = { viewport: { width: 1400, height: 900 } } as const;
 const NARROW = { viewport: { width: 320, height: 700 } } as const;
-/** A small telephone. */
+/** Viewport of a small phone. */
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true } as const;
 const AXE = createRequire(import.meta.url).resolve('axe-core');
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
@@ -17,14 +17,14 @@ test.each([
   ['dark', PHONE],
   ['light', NARROW],
 ] as const)(
-  'every view passes axe and fits the width, in the %s scheme in %j',
+  'every view passes axe without horizontal scrolling, in the %s scheme at %j',
   async (colorScheme, options) => {
     for (const hash of [AVATAR, '#/avatars/06/no!.webp?size=63', '#sheet']) {
       const { page } = await visit({ ...options, colorScheme, bypassCSP: true }, hash);
       const first = hash === '#sheet' ? '#sheet a' : SETTLED;
       await page.locator(first).first().waitFor();
-      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-      expect(ground).toBe(colorScheme === 'dark' ? 'rgb(21, 20, 19)' : 'rgb(247, 245, 241)');
+      const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      expect(background).toBe(colorScheme === 'dark' ? 'rgb(21, 20, 19)' : 'rgb(247, 245, 241)');
       if (hash === AVATAR) {
         // Picture, URL and size in bytes are visible without scrolling.
         for (const part of options === NARROW ? [] : ['#url', '#stage img', '#stage .weight']) {
@@ -52,7 +52,7 @@ test.each([
   },
 );
 
-test('every focused element has a ring', async () => {
+test('every focused element has a visible outline', async () => {
   const { page } = await visit(WIDE, AVATAR);
   await page.locator('#stage img').waitFor();
   const seen: string[] = [];
@@ -61,7 +61,7 @@ test('every focused element has a ring', async () => {
     const found = await page.evaluate(() => {
       const at = document.activeElement;
       if (at === null || at === document.body) return undefined;
-      // The ring of a slider is around its handle, whose style scripts cannot read.
+      // A slider's outline is on its thumb, whose style is not accessible to scripts.
       const isSlider = at.getAttribute('type') === 'range';
       const ringed = [at, at.firstElementChild, at.nextElementSibling];
       const hasRing =
@@ -89,7 +89,7 @@ test('every focused element has a ring', async () => {
   expect(seen).toEqual(expect.arrayContaining([...fields, ...actions]));
 });
 
-test('a video has a player and a file to download, and no HTML of a picture', async () => {
+test('a video has a player and a download, but no HTML', async () => {
   const { page } = await visit(WIDE, '#/attachments/1/1/country-lane.jpg?width=64');
   await page.getByRole('radio', { name: 'HTML', disabled: false }).check({ force: true });
   await page.locator('#sheet a[aria-label^="attachment 1 / 15 / clip.mp4"]').click();

@@ -4,13 +4,12 @@ import { patient } from '../support/patient.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { useBrowser } from './browser.ts';
 
-/** The stage, once it shows the response. */
+/** Selector of the stage after the response has been shown. */
 export const SETTLED = '#stage:not([aria-busy])';
 
 /**
- * Starts the compiled service and a browser before it, for all tests of a file.
- *
- * @param settings of the service, besides those that the explorer needs
+ * Starts the compiled service and a browser for the tests of a file. @param settings in addition to those of the
+ * explorer
  */
 export async function useExplorer(settings: Readonly<Record<string, string>>) {
   const browser = await useBrowser();
@@ -19,13 +18,13 @@ export async function useExplorer(settings: Readonly<Record<string, string>>) {
   return {
     service,
     /**
-     * Opens the explorer in a window of its own, as if by a new visitor, until its test ends. Where the address names
-     * a picture, the response to it is shown.
+     * Opens the explorer in a new browser context until the end of the test, and waits for a picture that the URL
+     * names.
      */
     visit: async (options: BrowserContextOptions = {}, hash = '') => {
       const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
       const page = await context.newPage();
-      /** Errors of scripts and of the console, violations of the policy, requests to elsewhere. */
+      /** Script and console errors, policy violations, and requests to other origins. */
       const complaints: string[] = [];
       page.on('pageerror', ({ message }) => complaints.push(`script: ${message}`));
       page.on('console', (message) => {

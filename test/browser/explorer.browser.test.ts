@@ -7,7 +7,7 @@ import { enforced } from '../support/signed-urls.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { SETTLED, useExplorer } from './explorer-browser.ts';
 
-/** Attachments besides the samples: more than the page lists. */
+/** More attachments than the page lists, in addition to the samples. */
 const MANY = 1_500;
 
 const { path: directory } = await useTemporaryDirectory();
@@ -22,11 +22,11 @@ const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
 const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: true });
 
-/** A fact of the response. */
+/** Text of a property of the response. */
 const textOf = (page: Page, name: string) =>
   page.locator(`:is(#strip, #response) .${name} .value`).textContent();
 
-/** Waits until the response to this target is shown. */
+/** Waits until the page shows the response to this target. */
 async function settle(page: Page, target: string): Promise<void> {
   await page.waitForFunction(
     (end) => document.querySelector<HTMLTextAreaElement>('#url')?.value.endsWith(end),
@@ -35,15 +35,15 @@ async function settle(page: Page, target: string): Promise<void> {
   await page.locator(SETTLED).waitFor();
 }
 
-test('a visitor picks, changes, copies, measures and compares', async () => {
+test('a visitor selects, changes, copies, measures and compares pictures', async () => {
   const permissions = ['clipboard-read', 'clipboard-write'];
   const { page, complaints } = await visit({ permissions, viewport: { width: 1400, height: 900 } });
 
-  // The sheet lists a bounded number of each kind, and the keyboard picks an entry.
+  // The sheet lists a limited number of each kind; Enter selects an entry.
   await page.locator('#stage img').waitFor();
   expect(await page.locator('#original').textContent()).toBe('ab12');
   await page.locator('summary').getByText('1,000 listed, there are more').waitFor();
-  // Not all attachments are listed: a search covers only these.
+  // Searches cover only listed attachments.
   await page.getByRole('searchbox').fill('nothing-of-this-name');
   await page.getByText('No matches among those listed').waitFor();
   await page.getByLabel('Kinds shown').selectOption('user avatar');
@@ -54,7 +54,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   await page.keyboard.press('Enter');
   await settle(page, AVATAR.slice(1));
 
-  // Size, quality and format; the URL and the facts follow.
+  // Size, quality and format update the URL and the properties.
   await page.locator('select[name=size]').selectOption('64');
   await page.locator('input[name=quality][value=low]').check({ force: true });
   await settle(page, '/avatars/6/kl12.webp?size=64&quality=low');
@@ -75,7 +75,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   expect(await page.locator('input[name=animated]:disabled').count()).toBe(2);
   expect(await page.locator('input[name=quality]:disabled').count()).toBe(1);
 
-  // The picture is cropped as in clients.
+  // Masks crop the picture like clients do.
   const clip = () => page.locator('#stage img').evaluate((each) => getComputedStyle(each).clipPath);
   for (const [name, clipPath] of [
     ['Circle', 'inset(0% round 50%)'],
@@ -86,7 +86,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
     expect(await clip()).toBe(clipPath);
   }
 
-  // The texts that can be copied, and the file.
+  // Copied texts and the downloaded file.
   const copied = async (form: string) => {
     await page.getByRole('radio', { name: form, exact: true }).check({ force: true });
     await page.getByRole('button', { name: `Copy the ${form}` }).click();
@@ -103,7 +103,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   await page.getByRole('link', { name: 'Download' }).click();
   expect((await saving).suggestedFilename()).toBe('kl12.png');
 
-  // An animation is marked and picked as one, and the browser's history works.
+  // Animations have a mark and are selected as animations; the browser's history works.
   await page.getByRole('searchbox').fill('mn34');
   const moving = page.locator('#sheet a[aria-label^="user avatar 7 "]');
   await moving.locator('.moves').waitFor();
@@ -115,21 +115,21 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   await page.getByLabel('Kinds shown').selectOption('user avatar');
   await page.getByText('12 found').waitFor();
 
-  // The ladder reports the width of the original, and its chart selects a width.
+  // The ladder shows the width of the original, and its bars select a width.
   await urlLine(page).fill('avatars/5/ij90');
   await page.locator('#stage img[alt^="128 "]').waitFor();
   await page.locator('select[name=size]').selectOption('256');
   await settle(page, '/avatars/5/ij90.webp?size=256');
   await page.getByRole('button', { name: 'Measure all widths' }).click();
   await page.getByText('the original is 320 px wide').waitFor();
-  // 320 is its own width; the ten greater ones return the same picture.
+  // The original is 320 px wide, so ten larger widths return the same picture.
   expect(await page.locator('#ladder .is-original').count()).toBe(10);
   await page.getByRole('radio', { name: '512 px (2×)' }).waitFor();
   await page.locator('#ladder input[value="256"]').focus();
   await page.keyboard.press('ArrowLeft');
   await settle(page, '/avatars/5/ij90.webp?size=240');
 
-  // Any two of format, quality and size, one over the other, move together.
+  // Two variants of format, quality and size move together.
   await page.getByRole('button', { name: 'Compare' }).click();
   await page.locator('#compare').scrollIntoViewIfNeeded();
   await page.locator('.pair').waitFor();
@@ -160,7 +160,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   await page.getByRole('group', { name: 'the arrow keys move them' }).press('ArrowRight');
   await expect.poll(boxes).toEqual([before - 48, before - 48]);
 
-  // Every kind, by its first original.
+  // The first original of every kind.
   const kind = page.locator('select[name=kind]');
   const kinds = await kind.locator('option').allTextContents();
   await page.getByLabel('Format on the left').selectOption(''); // stickers have no PNG
@@ -174,7 +174,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   expect(complaints).toEqual([]);
 });
 
-test('faults of a pasted URL appear at their fields', async () => {
+test('errors of a pasted URL appear next to their fields', async () => {
   const { page, complaints } = await visit({}, AVATAR);
   const target = '/avatars/06/no!.webp?size=63&quality=best&quality=low&animated=1';
   await urlLine(page).fill(target);
@@ -189,7 +189,7 @@ test('faults of a pasted URL appear at their fields', async () => {
     expect(await page.locator(`#${note}`).textContent(), path).toBe(message);
   }
   expect(await page.locator('[aria-invalid]').count()).toBe(5);
-  // An error is neither a picture for a page nor a file.
+  // An error has no HTML and no download.
   const disabled = (role: 'radio' | 'link', name: string) =>
     page.getByRole(role, { name, exact: true, disabled: true }).waitFor();
   await disabled('radio', 'HTML');
@@ -202,13 +202,13 @@ test('faults of a pasted URL appear at their fields', async () => {
     await urlLine(page).fill(text);
     await expect.poll(() => page.locator('#url-fault').textContent()).toContain(message);
   }
-  // The browser reports every such response to the console, and nothing else.
+  // The console contains each error response, and nothing else.
   const expected = complaints.map(() => expect.stringMatching(/responded with a status of 40[04]/));
   expect(complaints).toEqual(expected);
   expect(complaints).not.toEqual([]);
 });
 
-test('the latest requested picture is shown, even if an older response arrives after it', async () => {
+test('shows the latest requested picture, even if an older response arrives later', async () => {
   const { page, complaints } = await visit({}, '#/avatars/6/kl12.webp?size=256');
   const release = defer<void>();
   await page.route('**/kl12.webp?size=512', async (route) => {
@@ -233,7 +233,7 @@ test('the latest requested picture is shown, even if an older response arrives a
   expect(complaints).toEqual([]);
 });
 
-test('the pictures of an outdated comparison are freed', async () => {
+test('frees the pictures of an outdated comparison', async () => {
   const { page, complaints } = await visit();
   await page.addInitScript(() => {
     const live = new Set<string>();
@@ -278,7 +278,7 @@ test('the pictures of an outdated comparison are freed', async () => {
   expect(complaints).toEqual([]);
 });
 
-test('a narrow screen shows a picture first, and each kind as a strip', async () => {
+test('a narrow screen shows the picture first, and each kind as a strip', async () => {
   const { page } = await visit({ viewport: { width: 390, height: 844 } });
   await page.locator('#stage img').waitFor();
   expect(await page.locator('#sheet').isVisible()).toBe(false);
@@ -292,7 +292,7 @@ test('a narrow screen shows a picture first, and each kind as a strip', async ()
   expect(screens).toBeLessThan(3);
 });
 
-test('the page works without the list of originals', async () => {
+test('works without the list of originals', async () => {
   const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=256');
   await page.route('**/explorer/originals.json', (route) =>
     route.fulfill({ status: 502, contentType: 'text/html', body: '<p>Down</p>' }),

@@ -32,11 +32,11 @@ for (const [id, name] of names.entries())
 const service = await useService({ STORAGE_DIR: directory.path });
 const browser = await useBrowser(['--force-color-profile=srgb']);
 const page = await (await browser.newContext()).newPage();
-// Only a secure page has the decoder.
+// Only secure contexts have ImageDecoder.
 await page.route('https://gifs.example/', (route) => route.fulfill({ body: '' }));
 await page.goto('https://gifs.example/');
 
-/** Returns the size, and the SHA-256 of the RGBA of each frame, as Chromium decodes them. */
+/** Returns the size, and the SHA-256 of each frame's RGBA, as decoded by Chromium. */
 function decodeInBrowser(gif: Buffer) {
   return page.evaluate(async (base64) => {
     const data = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
@@ -61,23 +61,18 @@ function decodeInBrowser(gif: Buffer) {
   }, gif.toString('base64'));
 }
 
-test.each([...names.entries()])(
-  '%i: shows the frames that Chromium shows: %s',
-  async (id, name) => {
-    const target = `/avatars/${1 + id}/ab12.webp?size=4096&quality=lossless&animated=true`;
-    const response = await fetch(`${service.origin}${target}`);
-    expect(response.status).toBe(200);
-    const shown = sharp(Buffer.from(await response.arrayBuffer()), { animated: true });
-    const { width, height, pageHeight = height } = await shown.metadata();
-    const pixels = await shown.ensureAlpha().raw().toBuffer();
-    const frameBytes = 4 * width * pageHeight;
-    const digests = Array.from({ length: pixels.length / frameBytes }, (_, frame) =>
-      createHash('sha256')
-        .update(pixels.subarray(frame * frameBytes, (frame + 1) * frameBytes))
-        .digest('hex'),
-    );
-    expect({ size: [width, pageHeight], digests }).toEqual(
-      await decodeInBrowser(readOriginal(name)),
-    );
-  },
-);
+test.each([...names.entries()])('%i: decodes the same frames as Chromium: %s', async (id, name) => {
+  const target = `/avatars/${1 + id}/ab12.webp?size=4096&quality=lossless&animated=true`;
+  const response = await fetch(`${service.origin}${target}`);
+  expect(response.status).toBe(200);
+  const shown = sharp(Buffer.from(await response.arrayBuffer()), { animated: true });
+  const { width, height, pageHeight = height } = await shown.metadata();
+  const pixels = await shown.ensureAlpha().raw().toBuffer();
+  const frameBytes = 4 * width * pageHeight;
+  const digests = Array.from({ length: pixels.length / frameBytes }, (_, frame) =>
+    createHash('sha256')
+      .update(pixels.subarray(frame * frameBytes, (frame + 1) * frameBytes))
+      .digest('hex'),
+  );
+  expect({ size: [width, pageHeight], digests }).toEqual(await decodeInBrowser(readOriginal(name)));
+});

@@ -7,10 +7,10 @@ import { useBrowser } from './browser.ts';
 const signingKeys = 'an-example-key-of-thirty-two-bytes-or-more';
 const url = 'https://media.example.org/cat.png';
 
-test('the libraries of the package return in Chromium what they return in Node', async () => {
+test('the client libraries return the same results in Chromium and Node', async () => {
   const browser = await useBrowser();
   const page = await (await browser.newContext()).newPage();
-  // WebCrypto needs a secure page.
+  // WebCrypto needs a secure context.
   await page.route('https://app.example/**', async (route) => {
     const { pathname } = new URL(route.request().url());
     if (pathname === '/') return route.fulfill({ contentType: 'text/html', body: '' });
@@ -18,7 +18,7 @@ test('the libraries of the package return in Chromium what they return in Node',
     return route.fulfill({ contentType: 'text/javascript', body });
   });
   await page.goto('https://app.example/');
-  // A text, since Vite would rewrite the imports of a function.
+  // A string, since Vite would rewrite the imports of a function.
   const results = await page.evaluate(`(async () => {
     const { MediaUrls } = await import('/urls.js');
     const { signExternalUrl, verifyExternalUrl } = await import('/signing.js');

@@ -11,7 +11,7 @@ import { useBrowser } from './browser.ts';
 
 const SIZE_BYTES = 100_000_000;
 
-/** Debian's Chromium has no HEVC. Of `black-start.mp4`, the poster is a later frame. */
+/** Debian's Chromium does not decode HEVC. The poster of `black-start.mp4` is a later frame. */
 const videos = readFileSync('fixtures/video/index.tsv', 'utf8')
   .split('\n')
   .map((line) => line.split('\t'))
@@ -34,7 +34,7 @@ const html = Buffer.from('<!doctype html><title>Another site</title>');
 site.serve('/', html, { 'Content-Type': 'text/html' });
 const browser = await useBrowser(['--force-color-profile=srgb']);
 
-/** Opens the other site's page in a window of its own, which remembers no preflight, until the end of the test. */
+/** Opens the page of another site in a new browser context, without cached preflights, until the end of the test. */
 async function openPage(uploadBytesPerSecond = -1) {
   const context = await browser.newContext();
   onTestFinished(() => context.close());
@@ -53,7 +53,7 @@ async function openPage(uploadBytesPerSecond = -1) {
 
 type Page = Awaited<ReturnType<typeof openPage>>;
 
-/** Sends a file from the page; fetch has the same rules, and tells no progress. */
+/** Uploads a file from the page with XMLHttpRequest, since fetch does not report progress. */
 const upload = (page: Page, target: string) =>
   page.evaluate(
     async ({ url, sizeBytes }) => {
@@ -62,12 +62,12 @@ const upload = (page: Page, target: string) =>
       const progress: number[] = [];
       request.upload.onprogress = ({ loaded }) => progress.push(loaded);
       const isDone = new Promise((resolve, reject) => {
-        request.onerror = () => reject(new Error('The page sees a network error.'));
+        request.onerror = () => reject(new Error('The page received a network error.'));
         request.onload = resolve;
       });
       request.open('PUT', url);
       request.setRequestHeader('Content-Type', 'video/mp4');
-      // Clients of the platform send the headers of its API along; nobody reads them here.
+      // Headers that clients of the platform send to its API; the service ignores them.
       request.setRequestHeader('Authorization', 'a-token-of-the-platform');
       request.setRequestHeader('X-Client-Context', 'x');
       request.send(new Blob([new Uint8Array(sizeBytes)]));
@@ -92,12 +92,12 @@ async function drawFrame(src: string): Promise<Buffer> {
       video.crossOrigin = 'anonymous';
       video.src = source;
     });
-    document.body.append(video); // one that is not shown decodes no frame
+    document.body.append(video); // videos outside the document decode no frames
     const canvas = document.createElement('canvas');
     canvas.width = video.videoWidth;
     canvas.height = video.videoHeight;
     const context = canvas.getContext('2d');
-    // Chromium tells of the first frame only whoever has asked before it was there.
+    // The callback must be registered before the first frame.
     do {
       await new Promise(requestAnimationFrame);
       context?.drawImage(video, 0, 0);
@@ -125,7 +125,7 @@ describe('a page of another site', () => {
     expect(progress.at(-1)).toBe(SIZE_BYTES);
   });
 
-  test('uploads a file into the bucket of uploads, twice (contract §14)', async () => {
+  test('uploads a file to the uploads bucket, twice (contract §14)', async () => {
     const page = await openPage();
     for (const _ of ['new', 'replaced']) {
       const { status, etag } = await upload(page, uploadTarget('film', { bucket: 'uploads' }));
@@ -134,23 +134,26 @@ describe('a page of another site', () => {
     expect((await stat(join(uploads.path, 'film'))).size).toBe(SIZE_BYTES);
   });
 
-  // As fast as this machine is, and so slow that the service hangs up before all is sent.
-  test.each([-1, 10_000_000])('reads why one is refused, at %s bytes a second', async (pace) => {
-    const page = await openPage(pace);
-    await directory.put('attachments/1/1/there', 'x');
-    const before = await readdir(directory.path, { recursive: true });
-    const taken = uploadTarget('attachments/1/1/there');
-    for (const [target, refusal, code] of [
-      [taken, 409, 'MEDIA_EXISTS'],
-      [taken.slice(0, -1), 401, 'UNAUTHORIZED'],
-    ] as const) {
-      const { status, body } = await upload(page, target);
-      expect([status, JSON.parse(body)]).toMatchObject([refusal, { code }]);
-    }
-    expect(await readdir(directory.path, { recursive: true })).toEqual(before);
-  });
+  // At full speed, and so slowly that the service responds before everything is sent.
+  test.each([-1, 10_000_000])(
+    'reads the error of a rejected upload, at %s bytes a second',
+    async (pace) => {
+      const page = await openPage(pace);
+      await directory.put('attachments/1/1/there', 'x');
+      const before = await readdir(directory.path, { recursive: true });
+      const taken = uploadTarget('attachments/1/1/there');
+      for (const [target, refusal, code] of [
+        [taken, 409, 'MEDIA_EXISTS'],
+        [taken.slice(0, -1), 401, 'UNAUTHORIZED'],
+      ] as const) {
+        const { status, body } = await upload(page, target);
+        expect([status, JSON.parse(body)]).toMatchObject([refusal, { code }]);
+      }
+      expect(await readdir(directory.path, { recursive: true })).toEqual(before);
+    },
+  );
 
-  test.each(videos)('shows a first frame of %s that its poster is like', async (file) => {
+  test.each(videos)('shows a first frame of %s that resembles its poster', async (file) => {
     const url = `${service.origin}/attachments/1/3/${file}`;
     const frame = await pixels(await drawFrame(url));
     const poster = await pixels(await (await fetch(`${url}?format=png`)).arrayBuffer());
@@ -159,7 +162,7 @@ describe('a page of another site', () => {
     for (const [at, level] of frame.data.entries()) {
       sums[at % 3] = (sums[at % 3] ?? 0) + Math.abs(level - (poster.data[at] ?? 0));
     }
-    // Its constants for BT.709 are rounded: up to 8 levels of blue.
+    // Chromium rounds the BT.709 coefficients: up to 8 levels of blue.
     const means = sums.map((sum) => (sum * 3) / frame.data.length);
     expect(Math.max(...means)).toBeLessThanOrEqual(7);
   });

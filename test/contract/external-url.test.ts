@@ -14,9 +14,9 @@ const policy: ExternalPolicy = {
   blockedHosts: [],
 };
 
-// Which form is canonical: docs/external-vectors.json. Node 20 and 22 refuse letters beyond ASCII in `URL.canParse` once V8
-// has optimized its caller.
-test('the canonical form of a URL is always the same', () => {
+// docs/external-vectors.json shows the canonical form. Node 20 and 22 reject letters beyond ASCII in `URL.canParse`
+// once V8 has optimized its caller.
+test('canonicalises a URL the same way every time', () => {
   const forms = new Set<string | undefined>();
   for (let time = 0; time < 40_000; time += 1) {
     forms.add(canonicalUrlOf('https://b\u00fccher.example/\u00fc'));
@@ -24,7 +24,7 @@ test('the canonical form of a URL is always the same', () => {
   expect([...forms]).toEqual(['https://xn--bcher-kva.example/%C3%BC']);
 });
 
-describe('an allowed URL', () => {
+describe('the check of an external URL', () => {
   const long = (bytes: number): string => `https://a.example/${'x'.repeat(bytes - 18)}`;
   test.each([
     ['https://media.example.org/cat.png', 'media.example.org', 443],
@@ -38,7 +38,7 @@ describe('an allowed URL', () => {
     [`https://${'a'.repeat(63)}.example/`, `${'a'.repeat(63)}.example`, 443],
     [long(8_192), 'a.example', 443],
     [`${long(8_192)}#fragment`, 'a.example', 443],
-  ])('%s', (text, host, port) => {
+  ])('accepts %s', (text, host, port) => {
     const isAddress = /^[\d.]+$|:/.test(host);
     const target = { kind: 'fetchable', host, port, isAddress };
     expect(checkExternalUrl(text, policy)).toMatchObject(target);
@@ -53,11 +53,11 @@ describe('an allowed URL', () => {
     [`https://a.example/${'é'.repeat(2_000)}`, 'too long'],
     ['https://localhost/', 'host'],
     ['https://a.example:8080/', 'port'],
-  ])('not %s: %s', (text, reason) => {
+  ])('rejects %s: %s', (text, reason) => {
     expect(checkExternalUrl(text, policy)).toEqual({ kind: 'refused', reason });
   });
 
-  test('nothing that breaks a rule', () => {
+  test('never accepts a URL that breaks a rule', () => {
     const urls = brokenUrls.map((url) => url.replaceAll('%P', '443'));
     expect(urls.filter((url) => checkExternalUrl(url, policy).kind !== 'refused')).toEqual([]);
   });
@@ -78,7 +78,7 @@ describe('an allowed URL', () => {
     expect(target.kind === 'fetchable').toBe(isFetchable);
   });
 
-  test('an address has no subdomains', () => {
+  test('does not apply host rules for subdomains to IP addresses', () => {
     const blocked = { ...policy, blockedHosts: ['8.8.8.8', '2001:4860::8888'] };
     for (const host of ['8.8.8.8', '[2001:4860:0::8888]', '0x8080808']) {
       expect(checkExternalUrl(`http://${host}/`, blocked).kind).toBe('refused');
@@ -97,6 +97,6 @@ test.each([
   ['*.a.example', undefined],
   ['u@a.example', undefined],
   ['', undefined],
-])('a host in a list: %s', (text, host) => {
+])('parses a host of a list: %s', (text, host) => {
   expect(canonicalHostOf(text)).toBe(host);
 });

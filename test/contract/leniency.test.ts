@@ -8,11 +8,11 @@ import { type Row, SIZES } from '../surface/contract-oracle.ts';
 import { drawn } from '../surface/contract-requests.ts';
 import { keyOf, verdictOf } from './service-verdict.ts';
 
-// Contract §14, "Leniency": the table once more, read from its text alone.
+// The table of contract §14, "Leniency", implemented a second time from its text alone.
 
 type Pairs = readonly (readonly [name: string, value: string])[];
 
-/** A request as the platform's clients may write it. */
+/** Request as the platform's clients send it. */
 interface LenientParts {
   readonly row: Row;
   readonly values: Readonly<Record<string, string>>;
@@ -20,8 +20,8 @@ interface LenientParts {
   readonly pairs: Pairs;
 }
 
-/** What a lenient request means: a strict one, whose quality may be that of the original, or nothing. */
-type Meaning =
+/** Expected strict request, whose quality may depend on the original, or the expected rejection. */
+type Expected =
   | { readonly strict: string; readonly isByOriginal?: boolean }
   | { readonly refused: readonly string[] };
 
@@ -42,15 +42,15 @@ function boundsOf({ path }: Row): readonly [number, number] {
 }
 
 function sizeOf(row: Row, text = ''): number {
-  const [least, most] = boundsOf(row);
+  const [min, max] = boundsOf(row);
   const wanted = isCount(text) && BigInt(text) > 0n ? BigInt(text) : 128n;
-  const sizes = SIZES.map(Number).filter((size) => size >= least && size <= most);
-  return sizes.find((size) => BigInt(size) >= wanted) ?? most;
+  const sizes = SIZES.map(Number).filter((size) => size >= min && size <= max);
+  return sizes.find((size) => BigInt(size) >= wanted) ?? max;
 }
 
 function formatOf(pairs: Pairs): string | undefined {
-  const named = ['format', 'fmt'].map((name) => lastOf(pairs, name)?.toLowerCase() ?? '');
-  return named.find((name) => FORMATS.includes(name));
+  const requested = ['format', 'fmt'].map((name) => lastOf(pairs, name)?.toLowerCase() ?? '');
+  return requested.find((name) => FORMATS.includes(name));
 }
 
 function qualityOf(pairs: Pairs): readonly string[] {
@@ -71,8 +71,8 @@ function edgesOf(pairs: Pairs): { readonly texts: string[]; readonly faults: str
   return { texts, faults };
 }
 
-/** The strict request that a lenient one means. */
-function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
+/** Strict request for a lenient one. */
+function expectedOf({ row, values, extension, pairs }: LenientParts): Expected {
   const animated = lastOf(pairs, 'animated');
   const fill = (ext: string): string =>
     row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
@@ -87,12 +87,12 @@ function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
     const format = formatOf(pairs);
     const parameters = [...texts, ...(format ? [`format=${format}`] : [])];
     const [quality] = qualityOf(pairs);
-    // What png and gif do with `high` and with `lossless` is the same.
-    const isOpen = quality === undefined && !['png', 'gif'].includes(format ?? '');
+    // For png and gif, `high` and `lossless` are equal.
+    const dependsOnOriginal = quality === undefined && !['png', 'gif'].includes(format ?? '');
     const query = [...parameters, quality ?? 'quality=lossless', `animated=${isYes(animated)}`];
     return {
       strict: `${fill('')}?${query.join('&')}`,
-      isByOriginal: isOpen && parameters.length > 0,
+      isByOriginal: dependsOnOriginal && parameters.length > 0,
     };
   }
   const size = `size=${sizeOf(row, lastOf(pairs, 'size'))}`;
@@ -101,13 +101,13 @@ function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
     const query = [size, ...qualityOf(pairs), `animated=${isYes(animated)}`];
     return { strict: `${fill('webp')}?${query.join('&')}` };
   }
-  const own = extension.toLowerCase();
-  if (![...FORMATS, ...OTHERS].includes(own)) return { refused: ['ext'] };
-  const ext = [formatOf(pairs), own, 'webp'].find((each) => row.extensions.includes(each ?? ''));
-  const isMarked = Object.entries(values).some(
+  const lower = extension.toLowerCase();
+  if (![...FORMATS, ...OTHERS].includes(lower)) return { refused: ['ext'] };
+  const ext = [formatOf(pairs), lower, 'webp'].find((each) => row.extensions.includes(each ?? ''));
+  const isMarkedAnimated = Object.entries(values).some(
     ([name, value]) => name.endsWith('hash') && value.startsWith('a_'),
   );
-  const isAnimated = animated === undefined ? isMarked : isYes(animated);
+  const isAnimated = animated === undefined ? isMarkedAnimated : isYes(animated);
   return {
     strict: `${fill(ext ?? '')}?${[size, ...qualityOf(pairs), `animated=${isAnimated}`].join('&')}`,
   };
@@ -166,11 +166,11 @@ function formatTarget({ row, values, extension, pairs }: LenientParts): string {
   return `${path}?${pairs.map((each) => each.map(encodeURIComponent).join('=')).join('&')}`;
 }
 
-const reading = { resources: platformResources };
+const options = { resources: platformResources };
 
-/** What the service makes of a target in the platform's place: a key, or the names at fault. */
+/** Parses a target in platform mode. Returns the result key, or the names of invalid parts. */
 function read(target: string) {
-  const parsed = parseTarget(target, reading);
+  const parsed = parseTarget(target, options);
   switch (parsed.kind) {
     case 'default avatar':
       return { key: parsed.index };
@@ -185,22 +185,22 @@ function read(target: string) {
   }
 }
 
-test('a lenient request has the key of exactly one strict request, or faults', () => {
+test('a lenient request has the result key of a strict request, or validation errors', () => {
   const seen = { strict: 0, byOriginal: 0, refused: 0 };
   const numRuns = atScale(1_000, 5_000);
   fc.assert(
     fc.property(lenient, (parts) => {
       const found = read(formatTarget(parts));
-      const meaning = meaningOf(parts);
-      if ('refused' in meaning) {
+      const expected = expectedOf(parts);
+      if ('refused' in expected) {
         seen.refused += 1;
-        expect(found).toEqual({ code: 'INVALID_FORM_BODY', refused: meaning.refused.toSorted() });
+        expect(found).toEqual({ code: 'INVALID_FORM_BODY', refused: expected.refused.toSorted() });
         return;
       }
       seen.strict += 1;
-      expect(['media', 'default avatar']).toContain(verdictOf(meaning.strict).kind);
-      const strictKey = keyOf(meaning.strict);
-      if (meaning.isByOriginal === true) {
+      expect(['media', 'default avatar']).toContain(verdictOf(expected.strict).kind);
+      const strictKey = keyOf(expected.strict);
+      if (expected.isByOriginal === true) {
         seen.byOriginal += 1;
         expect(found.key).toBe(strictKey.replace('&quality=lossless&', '&quality=by-original&'));
         return;
@@ -208,8 +208,8 @@ test('a lenient request has the key of exactly one strict request, or faults', (
       expect(found.key).toBe(strictKey);
       if (parts.row.query === 'none') return;
       expect(found.isDownload).toBe(isYes(lastOf(parts.pairs, 'download')));
-      // What is strict already means itself, but for sizes, stickers and what an absent value is.
-      expect(read(meaning.strict).key).toBe(found.key);
+      // The strict request is equal to itself when parsed leniently.
+      expect(read(expected.strict).key).toBe(found.key);
     }),
     { numRuns },
   );
@@ -217,7 +217,7 @@ test('a lenient request has the key of exactly one strict request, or faults', (
   expect(seen.byOriginal).toBeGreaterThan(0);
 }, 300_000);
 
-describe('an attachment', () => {
+describe('the path of an attachment', () => {
   test.each([
     ['/attachments/photo.png', 'attachments/photo.png'],
     ['/attachments/a/b/c/d%2Fe.png', 'attachments/a/b/c/d/e.png'],
@@ -225,8 +225,8 @@ describe('an attachment', () => {
     ['/attachments/01/-2/%C3%A9', 'attachments/01/-2/é'],
     ['/attachments/1/2/%252e%252e', 'attachments/1/2/%2e%2e'],
     [`/attachments/${'x'.repeat(1_012)}`, `attachments/${'x'.repeat(1_012)}`],
-  ])('can be at any depth: %s', (target, key) => {
-    const parsed = parseTarget(target, reading);
+  ])('can have any depth: %s', (target, key) => {
+    const parsed = parseTarget(target, options);
     if (parsed.kind !== 'media') return expect.fail(parsed.kind);
     expect(parsed.request.originKey).toBe(key);
     expect(parsed.request.filename).toBe(key.split('/').at(-1));
@@ -236,7 +236,7 @@ describe('an attachment', () => {
   test.each([
     ...['', '/', 'a//b', 'a/', '%2Fa', 'a%2F', '.', 'a/../b', 'a%2F..%2Fb', '%2e%2e/a'],
     ...['a%00', 'a%5Cb', 'a%0A/b', '%zz', '%ff/a', 'x'.repeat(1_013), '%C3%A9'.repeat(507)],
-  ])('rejects segments that leave the directory, and keys longer than in S3: %s', (path) => {
+  ])('rejects segments that leave the directory, and keys that are too long for S3: %s', (path) => {
     expect(read(`/attachments/${path}`)).toEqual({
       code: 'INVALID_FORM_BODY',
       refused: ['attachment_path'],
@@ -259,23 +259,23 @@ test.each([
   ['/entrance-sounds/01/a.b.wma', ['ext', 'sound_name', 'user_id']],
   ['/branding/a%20b/ab.png', ['entity_name']],
   ['/branding/a/a.b.bmp?size=1', ['branding_hash', 'ext']],
-])('%s is refused for %j', (target, refused) => {
+])('rejects %s because of %j', (target, refused) => {
   expect(read(target)).toEqual({ code: 'INVALID_FORM_BODY', refused });
 });
 
 test.each([
   ...['/attachments', '/avatars/1', '/avatars/avatars/3.png', '/nowhere', '/themes/a', '/themes'],
   ...['/themes/a/b.css', '/entrance-sounds/a.mp3', '/branding/a.png'],
-])('%s is no path', (target) => {
+])('returns 404 for %s', (target) => {
   expect(read(target)).toEqual({ code: 'NOT_FOUND', refused: [] });
 });
 
 test.each([
-  [16_384, reading],
+  [16_384, options],
   [4_096, undefined],
-])('the error for an edge above %i has the allowed range', (mostPx, reading) => {
-  const message = `Expected an integer from 1 to ${mostPx} but received "${mostPx + 1}".`;
-  const parsed = parseTarget(`/attachments/1/2/a.png?width=${mostPx + 1}`, reading);
+])('the error for a width above %i contains the allowed range', (maxPx, options) => {
+  const message = `Expected an integer from 1 to ${maxPx} but received "${maxPx + 1}".`;
+  const parsed = parseTarget(`/attachments/1/2/a.png?width=${maxPx + 1}`, options);
   expect(parsed).toMatchObject({
     kind: 'invalid',
     error: { faults: [{ path: 'width', message }] },

@@ -3,7 +3,7 @@ import { parseTarget } from '../../src/contract/media-request.ts';
 import { resultKey } from '../../src/contract/result-key.ts';
 import type { Verdict } from '../surface/contract-oracle.ts';
 
-/** What the service makes of a target, in the oracle's words. */
+/** Result of parsing a target with the service, in the terms of the oracle. */
 export function verdictOf(target: string): Verdict {
   const parsed = parseTarget(target);
   switch (parsed.kind) {
@@ -33,7 +33,7 @@ export function verdictOf(target: string): Verdict {
   }
 }
 
-/** The key of a target's result; of a default avatar, which has none, its index. */
+/** Result key of a target, or the index of a default avatar. */
 export function keyOf(target: string): string {
   const parsed = parseTarget(target);
   if (parsed.kind === 'media') return resultKey(parsed.request);

@@ -1,6 +1,6 @@
 /**
- * Targets that were read wrongly once, or that a careless reader would: examples of the properties beside them. What is no
- * path, or has a fault, test/surface/contract-requests.ts draws.
+ * Targets that were parsed incorrectly once, or that are easy to parse incorrectly. test/surface/contract-requests.ts
+ * generates invalid and unknown ones.
  */
 
 import type { Verdict } from '../surface/contract-oracle.ts';
@@ -8,7 +8,7 @@ import type { Verdict } from '../surface/contract-oracle.ts';
 const AVATAR = '/avatars/1/ab';
 const FILE = '/attachments/1/2/name.png';
 
-/** File names as they stand, and as they are. */
+/** File names, percent-encoded and decoded. */
 const filenames: Readonly<Record<string, string>> = {
   '%EF%BB%BFbom': '\ufeffbom',
   'a%20b+c': 'a b+c',
@@ -18,7 +18,7 @@ const filenames: Readonly<Record<string, string>> = {
   ['%F0%9F%8E%89'.repeat(63)]: '🎉'.repeat(63),
 };
 
-/** Targets, and what is known of their verdicts. */
+/** Targets and their expected verdicts. */
 export const examples: readonly (readonly [target: string, known: Partial<Verdict>])[] = [
   ...Object.entries(filenames).map(
     ([text, filename]) => [`/attachments/1/2/${text}`, { kind: 'media', filename }] as const,
@@ -28,12 +28,12 @@ export const examples: readonly (readonly [target: string, known: Partial<Verdic
   ),
 ];
 
-/** Pairs of targets, and whether they have one key. */
+/** Pairs of targets, and whether they share a result key. */
 export const pairs: readonly (readonly [one: string, other: string, isAlike: boolean])[] = [
   ...(
     [
       [`${AVATAR}.webp`, `${AVATAR}.webp?%20size=1&size%00=1&SIZE=1&size[]=1&%2571uality=bad&%`],
-      // After `??` the name begins with the second mark.
+      // In `??`, the second mark is the first character of the name.
       [`${AVATAR}.webp`, `${AVATAR}.webp??size=123&width=0&format=exe`],
       ['/avatars/3.png', '/avatars/3.png?size=123&size=0&quality=bad'],
     ] as const
@@ -42,7 +42,7 @@ export const pairs: readonly (readonly [one: string, other: string, isAlike: boo
     [
       ['/avatars/1/ab.gif', '/avatars/1/a_a_ab.gif'],
       ['/attachments/1/2/e%CC%81', '/attachments/1/2/%C3%A9'],
-      // Names that look like keys.
+      // File names that resemble result keys.
       ['/attachments/1/2/a%3Fwidth=1', '/attachments/1/2/a?width=1'],
       ['/attachments/1/2/a%3Fwidth=1', '/attachments/1/2/a%253Fwidth=1'],
       [

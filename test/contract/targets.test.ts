@@ -27,21 +27,21 @@ import {
 import { keyOf, verdictOf } from './service-verdict.ts';
 import { examples, pairs } from './target-examples.ts';
 
-/** The key of a result, written from all that its request comes to. */
-function writeKey({ originKey, widthPx, heightPx, format, quality, animated }: Canonical): string {
+/** Result key, computed from the canonical request. */
+function formatKey({ originKey, widthPx, heightPx, format, quality, animated }: Canonical): string {
   const path = originKey.split('/').map(encodeURIComponent).join('/');
   const size = `width=${widthPx ?? ''}&height=${heightPx ?? ''}`;
   return `${path}?${size}&format=${format ?? ''}&quality=${quality}&animated=${animated}`;
 }
 
-/** The one thing that must hold of a key, whatever was asked: it names an object below the root. */
+/** Checks that a key names an object below the root. */
 function expectSafeKey(originKey: string): void {
   for (const segment of originKey.split('/')) expect(segment).not.toMatch(/^\.{0,2}$/);
   expect(originKey).not.toMatch(/[\\\p{Cc}\p{Surrogate}]/u);
-  expect(Buffer.byteLength(originKey)).toBeLessThanOrEqual(1024); // what S3 takes
+  expect(Buffer.byteLength(originKey)).toBeLessThanOrEqual(1024); // limit of S3
 }
 
-/** Holds what the service makes of a target against the oracle, and what follows from it. */
+/** Compares the service's verdict on a target with the oracle's, and checks its key. */
 function expectVerdict(target: string): Verdict {
   const verdict = verdictOf(target);
   expect(verdict).toEqual(expectedVerdict(target));
@@ -54,11 +54,11 @@ function expectVerdict(target: string): Verdict {
   expect(parsePath(written)).toEqual(parsed);
   if (verdict.kind === 'default avatar') return verdict;
   expectSafeKey(verdict.canonical.originKey);
-  expect(keyOf(target)).toBe(writeKey(verdict.canonical));
+  expect(keyOf(target)).toBe(formatKey(verdict.canonical));
   return verdict;
 }
 
-/** What a request comes to by its making, without being read. */
+/** Verdict by construction, without parsing. */
 function verdictOfParts(parts: SoundParts): Verdict {
   const { index, filename } = parts.values;
   if (parts.row.query === 'none') return { kind: 'default avatar', index: index ?? '' };
@@ -73,7 +73,7 @@ const anyTarget: fc.Arbitrary<readonly [target: string, known: Partial<Verdict>]
   { arbitrary: hostile.map((target) => [target, {}] as const), weight: 4 },
 );
 
-test('any target is parsed as in the contract, and its key identifies it completely', () => {
+test('parses targets as the contract says, and computes keys that contain all parameters', () => {
   const seen: Record<string, number> = {};
   const numRuns = atScale(4_000, 30_000);
   fc.assert(
@@ -90,7 +90,7 @@ test('any target is parsed as in the contract, and its key identifies it complet
   }
 }, 300_000);
 
-test('two requests share a key only if they are for the same bytes', () => {
+test('two requests share a key only if they request the same bytes', () => {
   const seen = [0, 0];
   const canonicalTextOf = (parts: SoundParts) => JSON.stringify(verdictOfParts(parts));
   const drawnPairs = neighbours.chain(([one, other]) => {
@@ -109,21 +109,21 @@ test('two requests share a key only if they are for the same bytes', () => {
   expect(Math.min(...seen)).toBeGreaterThan(numRuns / 10);
 }, 300_000);
 
-test('the resources are those of contract §1', () => {
-  const own = resourceNames.map((name) => {
+test('has the resources of contract §1', () => {
+  const described = resourceNames.map((name) => {
     const { template, extensions = [], originKey = '', query } = resourceRows[name];
     return { path: template, extensions, originKey, query };
   });
-  expect(own).toEqual([...rows, externalRow]);
+  expect(described).toEqual([...rows, externalRow]);
 });
 
-test('of the sizes from 0 to 5000, only listed ones are accepted', () => {
+test('accepts only listed sizes from 0 to 5000', () => {
   const all = Array.from({ length: 5_001 }, (_, size) => String(size));
-  const isTaken = (size: string) => verdictOf(`/stickers/1.webp?size=${size}`).kind === 'media';
-  expect(all.filter(isTaken)).toEqual(SIZES);
+  const isAccepted = (size: string) => verdictOf(`/stickers/1.webp?size=${size}`).kind === 'media';
+  expect(all.filter(isAccepted)).toEqual(SIZES);
 });
 
-test('a message repeats a limited part of the received value', () => {
+test('truncates the received value in an error message', () => {
   const parsed = parseQuery('image', `size=${'<b>🎉'.repeat(4000)}`);
   if (parsed.kind !== 'invalid') throw new Error(parsed.kind);
   const message = parsed.faults[0]?.message ?? '';
@@ -131,8 +131,8 @@ test('a message repeats a limited part of the received value', () => {
   expect(message.length).toBeLessThan(400);
 });
 
-describe('a target of 128 KB', () => {
-  // At this length, what takes quadratic time takes ten seconds and more; linear time is far below one.
+describe('parsing a target of 128 KB', () => {
+  // Quadratic time would be ten seconds or more, linear time is far below one.
   const LENGTH = 128 * 1024;
   const units = [
     ...['a', '/', '%2f', '%', '&', '= ', '?', '\ud800', '.', '../', '#', '0', 'size=1&', 'a=1&'],
@@ -147,7 +147,7 @@ describe('a target of 128 KB', () => {
     ['/avatars/1/ab.png?', 'x'],
     ['/attachments/1/2/a?width=', '&width=1'],
     ['/attachments/1/2/a#', 'x'],
-  ])('is read in no time: %s…%s', (head, tail) => {
+  ])('takes linear time: %s…%s', (head, tail) => {
     for (const unit of units) {
       const target = head + unit.repeat(Math.ceil(LENGTH / unit.length)) + tail;
       const started = performance.now();

@@ -18,13 +18,13 @@ import {
   SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
 
-/** The kinds as the service describes them to the page. */
+/** Kinds of media as the service describes them to the page. */
 const resources = resourceNames.map(describeResource);
 
 const read = (target: string): MediaChoice =>
   parseChoice(target, resources) ?? expect.fail(`${target} is not read`);
 
-describe('a choice on the page', () => {
+describe('a choice', () => {
   test.each([
     ['/avatars/1/a_ab12.webp?size=512&animated=true'],
     ['/guilds/1/users/2/banners/cd.gif'],
@@ -39,10 +39,10 @@ describe('a choice on the page', () => {
       '/avatars/1/ab12.webp?quality=low',
     ],
     ['/avatars/1/ab12.png?quality=lossless&animated=true', '/avatars/1/ab12.png'],
-    // For stickers the same words are not defaults.
+    // The defaults of stickers differ.
     ['/stickers/1.webp?size=128&quality=high&animated=false'],
   ])(
-    'is formatted as it was parsed, without defaults and words without effect: %s',
+    'is formatted as parsed, without defaults and parameters without effect: %s',
     (target, short = target) => {
       expect(formatTarget(read(target))).toBe(short);
     },
@@ -61,7 +61,7 @@ describe('a choice on the page', () => {
     ...['hello', '', 'https://cdn.example', '/explorer/page', '/avatars/1/2/3.png'].map((text) => [
       text,
     ]),
-  ])('is found in the input of a person: %j', (text, target) => {
+  ])('is found in user input: %j', (text, target) => {
     expect(findTarget(text, resources)).toBe(target);
   });
 });
@@ -72,7 +72,7 @@ test.each([
   ...['width=64', 'quality=low', 'format=png', 'format=jpg', 'format=webp', 'format=gif'].map(
     (query) => `/attachments/1/2/a.gif?${query}`,
   ),
-])('a parameter has an effect exactly if it changes the result key: %s', (target) => {
+])('has parameters with an effect exactly if they change the result key: %s', (target) => {
   const choice = read(target);
   const keyOf = (parameters: MediaChoice['parameters']): string => {
     const query = new URLSearchParams({ ...choice.parameters, ...parameters });
@@ -83,7 +83,7 @@ test.each([
   for (const { name, form, default: fallback } of choice.resource.parameters) {
     if (form.kind !== 'choice' || fallback === undefined) continue;
     for (const value of form.values) {
-      // `animated` has no effect with either word; of a quality, other words may have one.
+      // `animated` may have no effect with either value.
       if (value === fallback && name !== 'animated') continue;
       const others = name === 'animated' ? form.values : [fallback, value];
       const keys = new Set(others.map((each) => keyOf({ [name]: each })));
@@ -92,7 +92,7 @@ test.each([
   }
 });
 
-/** Runs the line in a shell. Returns the arguments of curl; any other output is an error. */
+/** Runs the command in a shell, and returns the arguments of curl. Throws for any other output. */
 function wordsOf(line: string): readonly string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${line}`;
   const words = execFileSync('sh', ['-c', script], { encoding: 'utf8', cwd: tmpdir() }).split('\0');
@@ -104,7 +104,7 @@ test.each([
   ...["'; printf broken; '", "'\\''; printf broken; '\\''", ';printf broken', '$(printf broken)'],
   ...['`printf broken`', 'png\nprintf broken', 'png -o broken', 'png&printf broken'],
   ...['png|printf broken', 'png>broken', '"$HOME"', '\\', '!!', "''"],
-])('a line for a shell runs only curl: %j', (text) => {
+])('a copied command runs only curl: %j', (text) => {
   const part = encodeURIComponent(text);
   for (const target of [
     `/avatars/${part}/${part}.x${part}`,
@@ -123,7 +123,7 @@ const srcset = (target: string, size = { width: 0, height: 0 }, original?: typeo
   /srcset="\S+ 1x, https:\S+\?(.*)x"/.exec(
     formatImage({ choice: read(target), origin, size, original }),
   )?.[1];
-/** The same of a picture of this size, whose original is 576 × 768. */
+/** Formats the `srcset` of a picture of this size, whose original is 576 × 768. */
 const srcsetOf = (width: number, height: number) => (target: string) =>
   srcset(target, { width, height }, { width: 576, height: 768 });
 const file = (target: string) => fileNameOf(read(target));
@@ -135,14 +135,14 @@ test.each([
   [curl, '/attachments/1/2/a.exe', 'response'],
   [srcset, '/avatars/1/ab12.webp', 'size=256 2'], // twice the default
   [srcset, '/avatars/1/ab12.webp?size=1536', 'size=3072 2'],
-  [srcset, '/avatars/1/ab12.webp?size=600', 'size=1280 2'], // the next one that is listed
+  [srcset, '/avatars/1/ab12.webp?size=600', 'size=1280 2'], // next listed size
   [srcset, '/avatars/1/ab12.webp?size=4096', undefined],
   [srcset, '/attachments/1/2/a.png?width=30&height=20', 'width=60&amp;height=40 2'],
   [srcset, '/attachments/1/2/a.png?width=2049', undefined],
   [srcset, '/attachments/1/2/a.png', undefined],
   [srcsetOf(256, 341), '/avatars/1/ab12.webp?size=256', 'size=512 2'],
-  [srcsetOf(512, 683), '/avatars/1/ab12.webp?size=512', 'size=600 1.12'], // no wider than the original
-  [srcsetOf(576, 768), '/avatars/1/ab12.webp?size=640', undefined], // the original has no more pixels
+  [srcsetOf(512, 683), '/avatars/1/ab12.webp?size=512', 'size=600 1.12'], // limited by the width of the original
+  [srcsetOf(576, 768), '/avatars/1/ab12.webp?size=640', undefined], // already the size of the original
   [srcsetOf(400, 533), '/attachments/1/2/a.png?width=400', 'width=576 1.44'],
   [
     srcsetOf(300, 600),

@@ -12,13 +12,13 @@ import { formatSegmentedPath } from '../../../tools/documents/external-vectors.t
 
 const keys = new SigningKeys(['an-example-key-of-thirty-two-bytes-or-more']);
 
-/** What a target stands for that is signed as it comes, one character for each byte. */
+/** Returns the URL of a signed target with one character for each byte. */
 function read(target: string, encoding?: PathEncoding): string | undefined {
   const signature = keys.sign(Buffer.from(target, 'latin1'), 'base64url');
   return verifyExternalPath(`/external/${signature}/${target}`, keys, encoding);
 }
 
-// Both forms of whole URLs: docs/external-vectors.json.
+// docs/external-vectors.json has both forms of complete URLs.
 test.each([
   ['https/a.example', 'https://a.example/'],
   ['http/a.example:443/x', 'http://a.example:443/x'],
@@ -30,31 +30,31 @@ test.each([
   ['https/a.example//x//', 'https://a.example//x//'],
   ['https/a.example/%E9%zz', 'https://a.example/%E9%zz'],
   ['https/a.example/v2/x', 'https://a.example/v2/x'],
-  // As bytes, which is how a path in raw UTF-8 comes.
+  // Bytes, like a path in raw UTF-8.
   ['https/a.example/\xc3\xa9', 'https://a.example/é'],
   ['https/u:p@a.example/', 'https://u:p@a.example/'],
   ['ftp/a.example/x', 'ftp://a.example/x'],
-])('%s stands for %s', (target, url) => {
+])('%s is the URL %s', (target, url) => {
   expect(read(target)).toBe(url);
 });
 
 const stray = [
   ...['', 'v2', 'v2/', 'https', 'https/', '%3Fa', '%3Fa/https', '%68ttps/a.example/'],
   ...['v2/aHR0cHM6Ly9hLmV4YW1wbGUv=', 'v2/aHR0cHM6Ly9hLmV4YW1wbGUvYQ=='], // padded
-  'v2/aHR0cHM6Ly9hLmV4YW1wbGUvYR', // two bits to spare, not zero
+  'v2/aHR0cHM6Ly9hLmV4YW1wbGUvYR', // two unused bits that are not zero
   ...['v2/aHR0cHM6Ly9hLmV4/YW1wbGUv', 'v2/aHR0cHM6Ly9hLmV4 YW1wbGUv', 'v2/aHR0cHM6L+9h'],
-  ...['v2/gICAgA', '%3F%ff/https/a.example/', 'https/a.example/\xff'], // no UTF-8
-  'https//a.example/x', // the URL parser would skip a slash
+  ...['v2/gICAgA', '%3F%ff/https/a.example/', 'https/a.example/\xff'], // invalid UTF-8
+  'https//a.example/x', // the URL parser would ignore the missing slash
   ...['%3F%zz/https/a.example/', 'https:%2F%2Fa.example/b.example/'],
 ];
 
-test('a signed target can have no URL', () => {
+test('accepts a signed target that is not a URL', () => {
   const urlOf = (target: string) => canonicalUrlOf(read(target) ?? 'http://unsigned.example/');
   expect(stray.filter((target) => urlOf(target) !== undefined)).toEqual([]);
 });
 
-describe('a path that is encoded once more', () => {
-  // Contract §14, from the platform's own signers: each target is signed with this key.
+describe('paths that are percent-encoded twice', () => {
+  // Contract §14. The platform's signer signed these targets with this key.
   const platformKeys = new SigningKeys(['wire-sheet-example-key-0123456789abcdef']);
   const opaque = 'v2/aHR0cHM6Ly9tLmV4YW1wbGUub3JnL2ElMjBiL2NhdC5wbmc';
   const withQuery = '%3Fw%3D1%26u%3Dhttps%253A%252F%252Fx.org%252Fy/https/m.example.org/i.png';
@@ -67,9 +67,9 @@ describe('a path that is encoded once more', () => {
     ['/100%25/a%2Fb.png', 'https/m.example.org/100%2525/a%252Fb.png', '6WrH1Lj5H2ZUuz6dW3C-3AK66CfTGHAs0PhbugG_kbI'],
     ['/a.png?w=1&h=2', 'w%3D1%26h%3D2/https/m.example.org/a.png', 'CeEo_lJsD47J5FymP_ZW_Kf3jWx1INU_6I6LiVxfQAs'],
     ['/a%20b/cat.png', opaque, 'C4gxOKE35ObpgC73hdf4Z0vhiUoJLaaRFgpV-fSOxKU'],
-  ] as const; // biome-ignore format: a row each
+  ] as const; // biome-ignore format: one vector a line
 
-  test.each(vectors)('names https://m.example.org%s: %s', (rest, target, signature) => {
+  test.each(vectors)('are https://m.example.org%s: %s', (rest, target, signature) => {
     const path = `/external/${signature}/${target}`;
     const url = verifyExternalPath(path, platformKeys, 'fluxer') ?? '';
     const scheme = rest === '/dir/' ? 'http' : 'https';
@@ -77,33 +77,36 @@ describe('a path that is encoded once more', () => {
   });
 
   test.each([
-    // All of the first form's query that is before the scheme; an empty one is none.
+    // Everything before the scheme is the query, unless it is empty.
     ['u%3Da/b%3Dc/https/a.example/x', 'https://a.example/x?u=a/b=c'],
     ['cat/http/a.example', 'http://a.example/?cat'],
     ['%3F/https/a.example/x', 'https://a.example/x'],
     ['%3F%3F/https/a.example/x', 'https://a.example/x??'],
     ['HTTPS/a.example/https/x', 'https://a.example/https/x'],
-    // Raw letters, as some signers leave them, are encoded once.
+    // Some signers do not encode all characters.
     ['https/a.example/caf%C3%A9', 'https://a.example/caf%C3%A9'],
     ['https/a.example/caf\xc3\xa9', 'https://a.example/caf%C3%A9'],
     ['https/a.example/x%2Fy', 'https://a.example/x/y'],
     ['https/a.example/x/%252E%252E/y', 'https://a.example/y'],
     ['https/a.example/x%3Fw%3D1', 'https://a.example/x?w=1'],
     ['%3Fw%3D1/https/a.example/x', 'https://a.example/x?w=1'],
-  ])('%s stands for %s', (target, url) => {
+  ])('%s is the URL %s', (target, url) => {
     expect(canonicalUrlOf(read(target, 'fluxer') ?? '')).toBe(url);
   });
 
-  test.each(['%', '%zz', '%ff', '%C3/%A9', 'x%0A', '%00', 'x%7F'])('%s is no path', (path) => {
-    const texts = [`https/a.example/${path}`, `${path}/https/a.example/x`];
-    const urls = texts.map((target) =>
-      canonicalUrlOf(read(target, 'fluxer') ?? 'http://a.example'),
-    );
-    expect(urls).toEqual([undefined, undefined]);
-  });
+  test.each(['%', '%zz', '%ff', '%C3/%A9', 'x%0A', '%00', 'x%7F'])(
+    '%s is not a valid path',
+    (path) => {
+      const texts = [`https/a.example/${path}`, `${path}/https/a.example/x`];
+      const urls = texts.map((target) =>
+        canonicalUrlOf(read(target, 'fluxer') ?? 'http://a.example'),
+      );
+      expect(urls).toEqual([undefined, undefined]);
+    },
+  );
 });
 
-/** URLs as people write them: with all that the URL parser changes, and what it leaves. */
+/** URLs with everything that the URL parser changes or keeps. */
 const urls = fc
   .tuple(
     fc.constantFrom('http', 'https', 'HTTPS'),
@@ -126,7 +129,7 @@ const urls = fc
   })
   .filter((url) => canonicalUrlOf(url) !== undefined);
 
-/** A target as the platform makes it: every segment, and the query, percent-encoded once more. */
+/** Formats a target like the platform: each segment and the query are percent-encoded again. */
 function formatAsPlatform(url: string): string {
   const { protocol, host, pathname, search } = new URL(url);
   const segments = pathname === '/' ? [] : pathname.slice(1).split('/');
@@ -134,7 +137,7 @@ function formatAsPlatform(url: string): string {
   return [...query, protocol.slice(0, -1), host, ...segments.map(encodeURIComponent)].join('/');
 }
 
-test('both forms of any URL verify, and are one key', () => {
+test('verifies both forms of any URL, with the same key', () => {
   fc.assert(
     fc.property(urls, (url) => {
       const canonical = canonicalUrlOf(url) ?? '';
@@ -147,9 +150,9 @@ test('both forms of any URL verify, and are one key', () => {
       expect(texts.map(canonicalUrlOf)).toEqual([canonical, canonical, canonical]);
       expect(new Set(texts.map(externalKeyOf))).toEqual(new Set([externalKeyOf(url)]));
       expect(canonicalUrlOf(canonical)).toBe(canonical);
-      const onceMore = read(formatAsPlatform(canonical), 'fluxer') ?? '';
+      const encodedTwice = read(formatAsPlatform(canonical), 'fluxer') ?? '';
       const { search, pathname, origin } = new URL(canonical);
-      expect(canonicalUrlOf(onceMore)).toBe(`${origin}${pathname}${search}`);
+      expect(canonicalUrlOf(encodedTwice)).toBe(`${origin}${pathname}${search}`);
     }),
   );
 });

@@ -11,7 +11,7 @@ import { scrape, sendToAdmin, withToken } from '../../support/telemetry/promethe
 import { createTestApp, FakeClock, samples, type TestApp } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
-/** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
+/** Interval between the rounds: TRANSFORM_TIMEOUT_MS and 30 s. */
 const SECOND_ROUND_MS = 45_000;
 
 const HOUR_MS = 3_600_000;
@@ -29,14 +29,14 @@ async function request(app: TestApp, path: string) {
   return { code: response.statusCode, body: response.json() };
 }
 
-/** Tags of a response: of its original, then of the directories of the key from the outermost on. */
+/** Tags of a response: of its original, then of the directories of the key, outermost first. */
 async function tagsOf(app: TestApp, url: string): Promise<string[]> {
   const { headers } = await app.get(url);
   const text = headers['cache-tag'] ?? headers['surrogate-key'] ?? headers['cdn-tag'];
   return String(text).split(/[, ]/);
 }
 
-/** Keys of so many originals, in orders of a thousand at most. */
+/** Keys of a number of originals, in requests of a thousand at most. */
 function largeOrders(count: number) {
   const keys = Array.from({ length: count }, (_, index) => `emojis/${index}`);
   return Array.from({ length: Math.ceil(count / 1_000) }, (_, index) => ({
@@ -76,10 +76,10 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     expect(read('darkroom_edge_purges_total', { outcome: 'done' })).toBe(1);
   });
 
-  test('are retried until the CDN accepts them, after any error', async () => {
+  test('are retried after any error until the CDN accepts them', async () => {
     const { cdn, app, pass } = await useCdnApp(name);
-    const answers = ['limited', 'failed', 'refused', 'denied', 'limited with time'] as const;
-    const faults: Fault[] = [...answers, 'reset'];
+    const responses = ['limited', 'failed', 'refused', 'denied', 'limited with time'] as const;
+    const faults: Fault[] = [...responses, 'reset'];
     cdn.faults.push(...faults, ...faults);
     const id = await purge(app, { prefix: 'icons/' });
     const reasons = new Set<string>();
@@ -100,7 +100,7 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
   });
 });
 
-test('a purge that the CDN does not accept for a day has failed, with the reason', async () => {
+test('fail after a day without acceptance, and report the reason', async () => {
   const { cdn, app, pass, passFor, clock } = await useCdnApp('cloudflare');
   cdn.faults.push(...new Array<Fault>(100).fill('denied'));
   const id = await purge(app, { prefix: 'icons/' });
@@ -114,21 +114,22 @@ test('a purge that the CDN does not accept for a day has failed, with the reason
   const { body } = await request(app, `/purges/${id}`);
   expect(body).toEqual({ id, status: 'failed', reason: expect.stringMatching(/^HTTP 40[13]/) });
   expect(app.log.errors).toMatchObject([{ edge: 'cloudflare', id, reason: body.reason }]);
-  // Every minute at last, and no more often.
+  // Finally every minute, and no more often.
   expect(cdn.statuses.length - calls).toBeLessThan(15 * 2.1);
 });
 
 describe('10 000 purged keys', () => {
-  // The budgets of docs/operate.md, which follow from the limits that the CDNs document.
+  // The limits in docs/operate.md, which follow from the documented limits of the CDNs.
   test.each([
     ['fastly', 10_000, 2, 80, [200]],
-    // It does not tell how many calls it takes: what is in progress ends when it does.
+    // CloudFront does not report how many calls an invalidation takes.
     ['cloudfront', 10_000, 6, 20, [201, 400]],
-    // Those of many calls have a part of the keys in the short run, in that part of the time, beside that of both rounds.
+    // Short runs send a fraction of the keys, and get that fraction of the time in addition to the interval of the
+    // rounds.
     ['cloudflare', atScale(2_000, 10_000), atScale(6, 40), atScale(40, 200), [200]],
     ['bunny', atScale(100, 10_000), atScale(1.5, 75), atScale(200, 20_000), [204]],
   ] as const)(
-    'at %s (%i) end within %s minutes, in few calls',
+    'at %s (%i) take at most %s minutes, in few calls',
     async (name, count, minutes, calls, codes) => {
       const { cdn, app, pass, clock } = await useCdnApp(name);
       for (const order of largeOrders(count)) await purge(app, order);
@@ -141,7 +142,7 @@ describe('10 000 purged keys', () => {
     180_000,
   );
 
-  test('do not hold up a single one', async () => {
+  test('do not delay a single purge', async () => {
     const { cdn, app, pass, clock } = await useCdnApp('cloudflare');
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(3_000)) await purge(app, order);
@@ -151,13 +152,13 @@ describe('10 000 purged keys', () => {
     await pass(() => cdn.counts().get(tag) === 2);
     const times = cdn.taken.filter(({ tags }) => tags.includes(tag)).map(({ atMs }) => atMs);
     const [first = 0, second = 0] = times;
-    // A token of the CDN's bucket comes every 12 seconds.
+    // The CDN's token bucket gains a token every 12 seconds.
     expect(first - requestedMs).toBeLessThanOrEqual(12_000);
     expect(second - first).toBeLessThanOrEqual(SECOND_ROUND_MS + 12_000);
     expect((await request(app, '/purges')).body.count).toBe(3);
   });
 
-  test('are sent for the first time before others of that size for the second time', async () => {
+  test('are sent for the first time before other large purges are sent again', async () => {
     const { cdn, app, pass, passFor } = await useCdnApp('cloudflare');
     const [early = {}, ...late] = largeOrders(4_000);
     await purge(app, early);
@@ -187,7 +188,7 @@ describe('10 000 purged keys', () => {
   test('are rejected beyond the maximum, until some have been sent', async () => {
     const { app, cdn, objects } = await useCdnApp('bunny');
     cdn.faults.push(...new Array<Fault>(1_000).fill('failed'));
-    // As many orders at once as are let in.
+    // As many concurrent requests as are accepted.
     objects.writeMs = 100;
     for (const half of [50_000, 50_000]) {
       await Promise.all(largeOrders(half).map((each) => purge(app, each)));
@@ -204,7 +205,7 @@ describe('the tags of a purge', () => {
     [{ paths: ['/avatars/1/ab.webp?size=80'] }, '/avatars/1/ab.png', 0],
     [{ prefix: 'avatars/1/' }, '/avatars/1/ab.webp', 2],
     [{ prefix: 'guilds/1/users/2/avatars/' }, '/guilds/1/users/2/avatars/ab.webp', 5],
-  ])('%j are among those of %s', async (order, url, index) => {
+  ])('%j include that of %s', async (order, url, index) => {
     const { cdn, app, pass } = await useCdnApp('fastly');
     const tags = await tagsOf(app, url);
     await purge(app, order);
@@ -212,9 +213,9 @@ describe('the tags of a purge', () => {
     expect(cdn.taken[0]?.tags).toContain(tags[index]);
   });
 
-  test('are sent once if several purges have them', async () => {
+  test('are sent once for several purges', async () => {
     const { cdn, app, pass } = await useCdnApp('bunny');
-    // The first call is under way, and fails, while the others come.
+    // The first call is running and fails, while the others arrive.
     cdn.faults.push('limited with time');
     const ids = [];
     for (let time = 0; time < 5; time += 1) ids.push(await purge(app, { prefix: 'icons/' }));
@@ -225,13 +226,13 @@ describe('the tags of a purge', () => {
   });
 });
 
-describe('the order of a purge', () => {
-  test('is: memory, then the CDN and the store at the same time, then the response', async () => {
+describe('a purge', () => {
+  test('removes results from memory, then concurrently at the CDN and in the store, then responds', async () => {
     const store = new MemoryResultStore();
     const { cdn, objects, app, pass } = await useCdnApp('fastly', { resultStore: store });
     app.originals.put('icons/1/ab', samples.jpeg);
     await app.get('/icons/1/ab.webp?size=16');
-    // The rendering, and the digest of its original.
+    // The rendering and the digest of its original.
     await expect.poll(() => store.paths.length).toBe(2);
     const remove = store.remove.bind(store);
     const removal = defer<void>();
@@ -253,7 +254,7 @@ describe('the order of a purge', () => {
     expect(objects.textOf(`purge-${id}`)).toContain(tag);
   });
 
-  test('needs its object: without it, the response is a 503, and only stored purges are sent to the CDN', async () => {
+  test('gets a 503 if it cannot be stored; only stored purges are sent to the CDN', async () => {
     const { cdn, objects, app, pass } = await useCdnApp('fastly');
     const id = await purge(app, { assets: ['icons/1/ab'] });
     objects.failure = new Error('the bucket is gone');
@@ -266,8 +267,8 @@ describe('the order of a purge', () => {
   });
 });
 
-describe('a purge', () => {
-  test('of a process that stops is continued at once by another, past a damaged one', async () => {
+describe('pending purges', () => {
+  test('of a stopping process are continued at once by another, even after a damaged one', async () => {
     const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     await objects.write('purge-0000', Buffer.from('{'), 'absent');
     await objects.write('purges-0000', Buffer.from('{'), 'absent');
@@ -281,7 +282,7 @@ describe('a purge', () => {
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
-  test('of a process that stops during a hanging call is continued at once by another', async () => {
+  test('of a process that stops during a hanging call are continued at once by another', async () => {
     const { cdn, open, pass } = await useCdnReplicas('fastly');
     const one = await open();
     cdn.faults.push('hang');
@@ -296,7 +297,7 @@ describe('a purge', () => {
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
   });
 
-  test('of a killed process is continued by one of the others', async () => {
+  test('of a killed process are continued by one of the others', async () => {
     const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     const [one, other, third] = [await open(), await open(), await open()];
     cdn.faults.push('failed');
@@ -313,7 +314,7 @@ describe('a purge', () => {
     expect(purgesIn(objects).length).toBe(2);
   });
 
-  test('of a process that was only slow loses nothing', async () => {
+  test('of a slow process are not lost', async () => {
     const { cdn, open, pass, passFor, objects } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     const first = await purge(one, { prefix: 'icons/' });
@@ -329,7 +330,7 @@ describe('a purge', () => {
     expect(purgesIn(objects).length).toBe(2);
   });
 
-  test('between its rounds is continued when the second one is due', async () => {
+  test('between their rounds are continued when the second round is due', async () => {
     const { cdn, open, pass, clock } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     const id = await purge(one, { prefix: 'icons/' });
@@ -341,7 +342,7 @@ describe('a purge', () => {
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
-  test('is sent only by its process, in both rounds, with any number of replicas', async () => {
+  test('are sent only by their process, in both rounds, with any number of replicas', async () => {
     const { cdn, open, pass, passFor } = await useCdnReplicas('fastly');
     const apps = [await open(), await open(), await open()];
     for (const app of apps) await purge(app, { assets: [`icons/${apps.indexOf(app)}/ab`] });
@@ -352,9 +353,9 @@ describe('a purge', () => {
     expect(apps.map((app) => app.log.count(TAKEN_OVER))).toEqual([0, 0, 0]);
   });
 
-  test('of a journal of an earlier release is continued, with its round, reason and outcome', async () => {
+  test('in a journal of an earlier release are continued, with round, reason and outcome', async () => {
     const directory = join(import.meta.dirname, '../blocks/earlier');
-    // Shortly after the journal was written.
+    // Shortly after the earlier release wrote the journal.
     const startedAtMs = 1_795_864_020_000 - 1_750_000_000_000;
     const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     clock.advance(startedAtMs);
@@ -381,7 +382,7 @@ describe('a purge', () => {
     const { purges } = (await request(app, '/purges')).body;
     expect(purges.map(({ id }: { id: string }) => id)).toEqual([second, first]);
     await pass(() => cdn.counts().size === 3);
-    // Its tag key is kept, and one of its purges had its first round.
+    // The tag key stays, and one of the purges has finished its first round.
     expect(cdn.taken.map(({ tags }) => tags).sort()).toEqual([[secondTag], firstTags].sort());
     await pass(async () => (await request(app, '/purges')).body.count === 0);
     expect(cdn.counts()).toEqual(
@@ -394,7 +395,7 @@ describe('a purge', () => {
     expect(purgesIn(objects).length).toBe(3);
   });
 
-  test('is shown by every replica, and forgotten a day after its end', async () => {
+  test('are reported by every replica until a day after their end', async () => {
     const { cdn, open, pass, passFor, clock, objects } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     cdn.faults.push('denied', 'denied', 'denied');
@@ -420,7 +421,7 @@ describe('a block', () => {
   const settings = { BLOCKLIST_POLL_SECONDS: '1' };
   const block = (app: TestApp, payload: object) => sendToAdmin(app, '/blocks', payload);
 
-  test('is sent to the CDN, like a purge', async () => {
+  test('is sent to the CDN like a purge', async () => {
     const { cdn, app, pass } = await useCdnApp('fastly', { settings });
     const [tag, directory] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
@@ -455,7 +456,7 @@ describe('a block', () => {
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
   });
 
-  test('that cannot be stored for the CDN is a 503, and stays in effect', async () => {
+  test('is a 503 if it cannot be stored for the CDN, but stays in effect', async () => {
     const { objects, app } = await useCdnApp('fastly', { settings });
     const write = objects.write.bind(objects);
     objects.write = async (name, ...rest) => {
@@ -467,7 +468,7 @@ describe('a block', () => {
   });
 });
 
-test('an error in the loops of the sender is logged, and purges are sent all the same', async () => {
+test('an error in the loops of the sender is logged, and purges are sent nevertheless', async () => {
   const clock = new FakeClock();
   const cdn = await startCdnApi('fastly', () => clock.nowMs());
   let failures = 2;
@@ -478,13 +479,13 @@ test('an error in the loops of the sender is logged, and purges are sent all the
     wallClock: () => 1_750_000_000_000 + clock.nowMs(),
     sleep: async (...args) => {
       failures -= 1;
-      if (failures >= 0) throw new Error('a fault of ours');
+      if (failures >= 0) throw new Error('an internal error');
       return clock.sleep(...args);
     },
   });
   onTestFinished(app.close);
   await expect.poll(() => app.log.errors.length).toBe(2);
-  expect(app.log.errors).toMatchObject(Array(2).fill({ err: { message: 'a fault of ours' } }));
+  expect(app.log.errors).toMatchObject(Array(2).fill({ err: { message: 'an internal error' } }));
   const id = await purge(app, { assets: ['icons/1/ab'] });
   await expect
     .poll(async () => {

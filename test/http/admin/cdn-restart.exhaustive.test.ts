@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describeReplicas } from '../../support/cdn/replicas.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 
-// What becomes of a purge whose process is gone: cdn-purges.test.ts. Here are real processes, a directory and time.
+// Real processes, files and time; cdn-purges.test.ts covers the other cases of a killed process.
 
 describeReplicas('a directory', async () => {
   const { path, list, put } = await useTemporaryDirectory();

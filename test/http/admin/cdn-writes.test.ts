@@ -4,7 +4,7 @@ import { useCdnApp, useCdnReplicas } from '../../support/cdn/cdn-app.ts';
 import { sendToAdmin, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples } from '../../support/test-app.ts';
 
-/** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
+/** Interval between the rounds: TRANSFORM_TIMEOUT_MS and 30 s. */
 const SECOND_ROUND_MS = 45_000;
 
 test('a purge whose stored state is confirmed by a 412 stays with its process', async () => {
@@ -15,7 +15,7 @@ test('a purge whose stored state is confirmed by a 412 stays with its process', 
     const tag = await write(name, ...rest);
     if (!name.startsWith('purge-') || lost === 2) return tag;
     lost += 1;
-    return undefined; // the response was lost, and the repetition finds the new version
+    return undefined; // the response is lost, and the retry finds the new version
   };
   const response = await sendToAdmin(app, '/purge', { assets: ['icons/1/ab'] });
   expect(response.statusCode).toBe(202);
@@ -24,7 +24,7 @@ test('a purge whose stored state is confirmed by a 412 stays with its process', 
   expect(app.log.count('took over purges whose lease had expired')).toBe(0);
 });
 
-test('the states of many purges are stored by a bounded number of writes at a time', async () => {
+test('stores the states of many purges with a limited number of concurrent writes', async () => {
   const { cdn, app, objects, pass } = await useCdnApp('fastly');
   cdn.faults.push('limited with time');
   for (let index = 0; index < 100; index += 1) {
@@ -47,7 +47,7 @@ test('the states of many purges are stored by a bounded number of writes at a ti
   expect(maximum).toBeLessThanOrEqual(16);
 });
 
-test('a block that is posted again is purged again by other replicas', async () => {
+test('a repeated block makes other replicas purge again', async () => {
   const world = await useCdnReplicas('fastly', { settings: { BLOCKLIST_POLL_SECONDS: '1' } });
   const { cdn, open, pass } = world;
   const [one, other] = [await open(), await open()];

@@ -3,10 +3,10 @@ import { MediaError } from '../../../src/contract/errors.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
-/** More than requests whose refusals are remembered. */
+/** More than the maximum number of remembered rejections. */
 const FAILURES = 10_100;
 
-test('failed metadata requests evict no remembered rejection of a request', {
+test('failed metadata requests do not evict remembered rejections of media', {
   timeout: 300_000,
 }, async () => {
   const render = () => Promise.reject(new MediaError('TRANSFORM_TIMEOUT'));

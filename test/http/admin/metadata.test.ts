@@ -23,14 +23,14 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
   };
 }
 
-/** A photograph of noise, which does not compress. */
+/** Photograph of noise, which cannot be compressed. */
 function noise(widthPx: number, heightPx: number) {
   const create = { width: widthPx, height: heightPx, channels: 3 } as const;
   const gaussian = { type: 'gaussian', mean: 128, sigma: 60 } as const;
   return sharp({ create: { ...create, background: '#888', noise: gaussian } });
 }
 
-/** For what is known by its key alone. */
+/** Shared by tests whose keys differ. */
 const app = await start();
 
 const nothing = {
@@ -49,7 +49,7 @@ describe('the metadata of an original', () => {
     const { width, height } = await sharp(samples.jpeg).metadata();
     expect(body).toEqual({
       key: 'icons/1/ab',
-      etag: `"crc-${crc32(samples.jpeg)}"`, // that of the storage of tests
+      etag: `"crc-${crc32(samples.jpeg)}"`, // as in the storage of tests
       size: samples.jpeg.length,
       content_type: 'image/jpeg',
       kind: 'image',
@@ -62,7 +62,7 @@ describe('the metadata of an original', () => {
     });
   });
 
-  it('of an animation include its frames, and the sum of their delays', async () => {
+  it('of an animation include the number of frames and the sum of their delays', async () => {
     const app = await start({ settings: { MAX_FRAMES: '2' } });
     app.originals.put('attachments/1/2/a.gif', samples.animatedGif);
     const { pages = 0, delay = [] } = await sharp(samples.animatedGif).metadata();
@@ -70,7 +70,7 @@ describe('the metadata of an original', () => {
     const duration = delay.reduce((sum, delayMs) => sum + delayMs, 0) / 1000;
     expect(body).toMatchObject({ animated: true, duration });
     expect(pages).toBeGreaterThan(2);
-    // More frames than are accepted: their number is not told, and nothing is made of it.
+    // Above the maximum number of frames, their number is unknown and the original cannot be rendered.
     expect(body).toMatchObject({ frames: null, transformable: false, placeholder: null });
     const other = await start();
     other.originals.put('attachments/1/2/a.gif', samples.animatedGif);
@@ -88,11 +88,11 @@ describe('the metadata of an original', () => {
   });
 
   it.each([
-    // The headers of JPEG and WebP tell that they are stills; that of GIF tells nothing of its frames.
+    // The headers of JPEG and WebP reveal a still; that of GIF does not reveal the number of frames.
     ['jpeg', samples.jpeg, { animated: false, frames: 1 }],
     ['webp', samples.webp, { animated: false, frames: 1 }],
     ['gif', samples.animatedGif, {}],
-  ])('report the header of a damaged %s, and null for the rest', async (name, bytes, counted) => {
+  ])('of a damaged %s have the values of its header, and null for the rest', async (name, bytes, counted) => {
     const { width, pageHeight, height } = await sharp(bytes).metadata();
     app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
     const size = { width, height: pageHeight ?? height };
@@ -107,7 +107,7 @@ describe('the metadata of an original', () => {
   });
 
   it.each(['avif', 'heic'])(
-    'are read from the header of a %s larger than memory',
+    'of a %s larger than memory come from its header',
     async (brand) => {
       const { request, originals } = await start();
       const still = await noise(200, 100).avif({ effort: 0 }).toBuffer();
@@ -116,8 +116,8 @@ describe('the metadata of an original', () => {
       originals.put('icons/1/cd', Buffer.concat([still.subarray(0, 64), Buffer.alloc(2 ** 20)]));
       originals.alter = (opened) => ({ ...opened, sizeBytes: 2 ** 40 });
       const about = { kind: 'image', size: 2 ** 40, content_type: `image/${brand}` };
-      const [sound, damaged] = [await request('icons/1/ab'), await request('icons/1/cd')];
-      expect(sound.body).toMatchObject({
+      const [intact, damaged] = [await request('icons/1/ab'), await request('icons/1/cd')];
+      expect(intact.body).toMatchObject({
         ...nothing,
         ...about,
         width: 200,
@@ -129,23 +129,23 @@ describe('the metadata of an original', () => {
     },
   );
 
-  it('report a damaged container by its first bytes', async () => {
+  it('of a damaged container depend on its first bytes', async () => {
     const box = (brand: string) =>
       Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
-    for (const [brand, told] of [
+    for (const [brand, detected] of [
       ['isom', { kind: 'video', animated: false, has_audio: null }],
       ['M4A ', { kind: 'audio', animated: null, has_audio: true }],
     ] as const) {
-      app.originals.put(`attachments/1/2/${told.kind}`, box(brand));
-      const { body } = await app.request(`attachments/1/2/${told.kind}`);
-      expect(body).toMatchObject({ ...nothing, ...told });
+      app.originals.put(`attachments/1/2/${detected.kind}`, box(brand));
+      const { body } = await app.request(`attachments/1/2/${detected.kind}`);
+      expect(body).toMatchObject({ ...nothing, ...detected });
     }
   });
 
   it.each([
     [200, 40, 90, 1],
     [30, 160, 220, 0.5],
-  ])('have a placeholder of the colours and the alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
+  ])('have a placeholder with the colours and alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
     const create = { width: 300, height: 20, channels: 4, background: { r, g, b, alpha } } as const;
     app.originals.put('avatars/1/ab12', await sharp({ create }).png().toBuffer());
     const { body } = await app.request('avatars/1/ab12');
@@ -161,7 +161,7 @@ describe('the metadata of an original', () => {
 });
 
 describe('the work for metadata', () => {
-  it('is three ranges and 256 KiB at most for a still', async () => {
+  it('reads at most three ranges and 256 KiB of a still', async () => {
     const app = await start();
     const large = noise(1000, 900);
     const turned = large.clone().withMetadata({ orientation: 8 });
@@ -184,7 +184,7 @@ describe('the work for metadata', () => {
     expect(app.renderer.renders).toBe(0);
   });
 
-  it('is done once for a crowd, and once for each state of an original', async () => {
+  it('is shared by concurrent requests, and done once for each version of an original', async () => {
     const store = new MemoryResultStore();
     const app = await start({ resultStore: store });
     const key = 'attachments/1/2/a.jpg';
@@ -206,12 +206,12 @@ describe('the work for metadata', () => {
     other.originals.put(key, first);
     expect((await other.request(key)).body).toEqual(crowd[0]?.body);
     expect(other.renderer.renders).toBe(0);
-    // A purge removes it there, too.
+    // A purge removes it there as well.
     await sendToAdmin(app, '/purge', { assets: [key] });
     expect(store.paths).toEqual([]);
   });
 
-  it('has digests of complete files, up to the largest upload', async () => {
+  it('hashes complete files, up to the maximum size of an upload', async () => {
     const app = await start({ settings: { RELAY_MAX_BYTES: '500000' } });
     const bytes = Buffer.alloc(400_000, 'text of a file. ');
     app.originals.put('attachments/1/2/a.txt', bytes);
@@ -224,7 +224,7 @@ describe('the work for metadata', () => {
   });
 });
 
-describe('a question for metadata', () => {
+describe('a request for metadata', () => {
   it.each([
     ['avatars/1/a_ab12', 200, 'avatars/1/ab12'],
     ['attachments/1/2/my%20photo%20%C3%A9.png?placeholder=false&x=1', 200, undefined],
@@ -238,7 +238,7 @@ describe('a question for metadata', () => {
     [`attachments/1/2/${'%41'.repeat(255)}`, 404, 'UNKNOWN_MEDIA'],
     [`attachments/1/2/${'a'.repeat(256)}`, 400, 'INVALID_FORM_BODY'],
     ['avatars/1/none', 404, 'UNKNOWN_MEDIA'],
-  ])('%s gets %i %s', async (path, status, word) => {
+  ])('%s returns %i %s', async (path, status, word) => {
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/my photo é.png', samples.png);
     const response = await app.request(path);
@@ -247,7 +247,7 @@ describe('a question for metadata', () => {
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  it('is no matter of how much is read of a video', async () => {
+  it('is not limited by VIDEO_MAX_READ_BYTES', async () => {
     const app = await start({ settings: { VIDEO_MAX_READ_BYTES: '1' } });
     app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
     app.originals.put('avatars/1/ab12', samples.png);
@@ -258,7 +258,7 @@ describe('a question for metadata', () => {
     expect(app.originals.openBodies).toBe(0);
   });
 
-  it('is repeated if its work fails after a purge', async () => {
+  it('is retried if it fails after a purge', async () => {
     const app = await start();
     app.originals.put('avatars/1/ab12', samples.png);
     let reads = 0;
@@ -275,7 +275,7 @@ describe('a question for metadata', () => {
     expect((await app.request('avatars/1/ab12?placeholder=false')).status).toBe(502);
   });
 
-  it('gets the failures of the storage', async () => {
+  it('returns the failures of the storage', async () => {
     const app = await start();
     app.originals.failure = new Error('broken');
     const { status, body } = await app.request('avatars/1/ab12');
@@ -287,7 +287,7 @@ describe('a question for metadata', () => {
     ['OVERLOADED', 503],
     ['UNPROCESSABLE_MEDIA', 200],
     ['MEDIA_TOO_LARGE', 200],
-  ] as const)('gets for a placeholder that ends with %s a %i', async (code, expected) => {
+  ] as const)('returns the outcome of a placeholder that fails with %s: %i', async (code, expected) => {
     const app = await start({ renderer: { render: () => Promise.reject(new MediaError(code)) } });
     app.originals.put('avatars/1/ab12', samples.png);
     const { status, body } = await app.request('avatars/1/ab12');

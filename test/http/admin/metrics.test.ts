@@ -5,7 +5,7 @@ import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
-// What is counted is judged by test/telemetry/events.test.ts; here are sizes, lengths and states.
+// test/telemetry/events.test.ts checks counters. This file checks sizes, lengths and states.
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
   const app = await useTestApp({ ...options, settings: { ...metricsSettings, ...settings } });
@@ -14,9 +14,9 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
 }
 
 describe('the metrics', () => {
-  it('have the names and labels of Prometheus: totals, few values', async () => {
+  it('have names and labels as Prometheus recommends: totals, few values', async () => {
     const app = await start({ resultStore: new MemoryResultStore() });
-    await sleep(30); // for the lag of the event loop
+    await sleep(30); // for the event loop lag
     const targets = ['/icons/1/ab.webp', '/emojis/123456789.png', '/x', '/attachments/1/2/a'];
     for (const target of targets) await app.send('GET', target);
     const { types, samples: series, read } = await scrape(app);
@@ -66,7 +66,7 @@ describe('the metrics', () => {
     expect(await readOf('queue_length', { lane: 'light' })).toBe(0);
   });
 
-  it('show caches by their size, their entries and their evictions', async () => {
+  it('show the size, entries and evictions of caches', async () => {
     const app = await start({ settings: { CACHE_MEMORY_BYTES: '4000' } });
     for (const size of [16, 20, 22, 24, 28, 32]) {
       await app.send('GET', `/icons/1/ab.webp?size=${size}`);

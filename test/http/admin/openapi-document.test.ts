@@ -21,7 +21,7 @@ describe('the OpenAPI document', () => {
     expect(validator.version).toBe('3.1');
   });
 
-  test('has no pointer that leads nowhere, and no component without a pointer to it', () => {
+  test('has no broken reference and no unused component', () => {
     const pointers = new Set(text.match(/(?<="\$ref": ")[^"]+/g));
     expect(pointers.size).toBeGreaterThan(40);
     const components = Object.entries(document.components).flatMap(([kind, members]) =>
@@ -29,13 +29,13 @@ describe('the OpenAPI document', () => {
         ? []
         : Object.keys(members as object).map((name) => `#/components/${kind}/${name}`),
     );
-    // The response to a method that no operation has is the only one that no operation points to.
+    // No operation refers to the response to an unsupported method.
     const unused = components.filter((pointer) => !pointers.has(pointer));
     expect(unused).toEqual(['#/components/responses/Error405']);
     expect([...pointers].filter((pointer) => !components.includes(pointer))).toEqual([]);
   });
 
-  test('can be read by those who know no property escapes, and types every body', () => {
+  test('has no patterns with Unicode property escapes, and a type for every body', () => {
     expect(text).not.toMatch(/\\\\p\{/i);
     const contents = text.match(/"content": \{\s*"[^"]+": \{\s*("schema")?/g) ?? [];
     expect(contents.length).toBeGreaterThan(30);
@@ -48,7 +48,7 @@ describe('the OpenAPI document', () => {
       const { origin } = await openDirectoryStorage('fixtures/originals');
       const settings = { COMPATIBILITY: 'fluxer' };
       const app = await useTestApp(tag === 'media' ? { origin } : { settings });
-      // Not among the samples.
+      // Missing among the samples.
       app.originals.put('themes/midnight.css', samples.text);
       app.originals.put('entrance-sounds/1/midnight.mp3', samples.mp4);
       app.originals.put('branding/midnight/ab12', samples.png);
@@ -67,10 +67,10 @@ describe('the OpenAPI document', () => {
     },
   );
 
-  // What else of a path is checked, is held against the document by every request of test/surface.
-  test('has ids of 64 bits, to the digit', () => {
+  // test/surface checks all other rules of paths with every request.
+  test('accepts exactly ids of 64 bits', () => {
     const limit = 2n ** 64n - 1n;
-    // At each of its digits, the largest one could be one more or less.
+    // Each digit of the largest id, one higher and one lower.
     for (let unit = 1n; unit <= limit; unit *= 10n) {
       expect(findPathValueFault('user_id', String(limit - unit)), `${unit}`).toBeUndefined();
       expect(findPathValueFault('user_id', String(limit + unit)), `${unit}`).toBeDefined();
@@ -82,7 +82,7 @@ describe('the admin listener', () => {
   const admin = operationsOf('admin');
   const app = shareTestApp({ settings: metricsSettings });
 
-  /** Sends an order or a question, whose response must be as documented. */
+  /** Sends a request whose response must be documented. */
   async function request(
     operation: (typeof admin)[number],
     headers: Readonly<Record<string, string>>,
@@ -100,7 +100,7 @@ describe('the admin listener', () => {
     return status;
   }
 
-  test.each(admin)('is as documented: $template, with and without a token', async (operation) => {
+  test.each(admin)('responds as documented with and without a token: $template', async (operation) => {
     const needsToken = operation.operation.security?.length !== 0;
     expect((await request(operation, {})) === 401).toBe(needsToken);
     expect(await request(operation, withToken)).not.toBe(401);
@@ -147,7 +147,7 @@ describe('the admin listener', () => {
     expect(response.headers['cache-control']).toBe('no-store');
     expect(response.payload).toBe(text);
     expect((await app.get('/openapi.json')).statusCode).toBe(404);
-    // By GET and HEAD alone, with a query or without.
+    // Only for GET and HEAD, with or without a query.
     const statusOf = async (method: 'HEAD' | 'POST') =>
       (await app.requestAdmin('/healthz?x', { method })).statusCode;
     expect([await statusOf('HEAD'), await statusOf('POST')]).toEqual([200, 401]);

@@ -22,16 +22,16 @@ beforeEach(async () => {
 const order = (payload: object, authorization = `Bearer ${token}`) =>
   app.requestAdmin('/purge', { method: 'POST', headers: { authorization }, payload });
 
-// Which renderings go by a path, a key or a prefix, and that the memory is purged at once: the walks of test/cache.
+// test/cache tests which renderings a path, key or prefix selects, and that memory is purged at once.
 test.each([
   ['fails', new Error('the disk is gone'), 502, 'STORE_ERROR'],
   ['hangs', new DOMException('the disk hangs', 'TimeoutError'), 504, 'STORE_TIMEOUT'],
-])('a purge of a store that %s is reported, and logged', async (_, failure, status, code) => {
+])('reports and logs a purge whose store %s', async (_, failure, status, code) => {
   store.failure = failure;
-  const asked = { assets: ['icons/1/ab'] };
-  const response = await order(asked);
+  const payload = { assets: ['icons/1/ab'] };
+  const response = await order(payload);
   expect([response.statusCode, response.json().code]).toEqual([status, code]);
-  expect(app.log.errors).toMatchObject([{ asked, client: '127.0.0.1' }]);
+  expect(app.log.errors).toMatchObject([{ asked: payload, client: '127.0.0.1' }]);
 });
 
 test.each([
@@ -45,14 +45,14 @@ test.each([
     { paths: [`${small}&v=${'x'.repeat(1_000)}`] },
     { paths: [`${`${small}&v=${'x'.repeat(1_000)}`.slice(0, 200)}…`] },
   ],
-])('the log has the purge as in the API, and its client: %#', async (payload, asked) => {
+])('logs the purge as received, with the client: %#', async (payload, logged) => {
   const response = await order(payload);
   const { removed } = response.json();
-  const details = { asked, client: '127.0.0.1', removed };
+  const details = { asked: logged, client: '127.0.0.1', removed };
   expect(app.log.entries).toEqual([{ level: 'info', message: 'purged', details }]);
 });
 
-test('purges get a Retry-After if too many wait', async () => {
+test('returns Retry-After if too many purges wait', async () => {
   const removing = defer<number>();
   store.remove = () => removing.promise;
   const underWay = Array.from({ length: 66 }, () => order({ prefix: 'icons/1/' }));
@@ -86,9 +86,9 @@ describe('the admin listener', () => {
   test.each([
     ['without a token', {}, 401, 'UNAUTHORIZED'],
     ['with the token', withToken, 404, 'NOT_FOUND'],
-  ])('protects every path except the public ones: %s', async (_, headers, status, code) => {
+  ])('protects every path except public ones: %s', async (_, headers, status, code) => {
     const urls = ['/%zz', '/nothing', small, '/healthz%3Fx', '/healthz/', '/healthz/../x'];
-    // Without a CDN there are no purges to ask for, and no blocks without a list.
+    // Without a CDN there are no purges, and without a list no blocks.
     for (const url of [...urls, '/purges', '/purges/x', '/blocks']) {
       const response = await app.requestAdmin(url, { headers });
       expect(response.statusCode).toBe(status);
@@ -103,7 +103,7 @@ describe('the admin listener', () => {
     ['DELETE', '/blocks', 'Blocking is off: set BLOCKLIST.'],
     ['GET', '/purges', 'No CDN in front is configured: set EDGE.'],
     ['GET', '/purges/x', 'No CDN in front is configured: set EDGE.'],
-  ] as const)('names the setting that %s %s needs', async (method, url, message) => {
+  ] as const)('%s %s returns the setting that it needs', async (method, url, message) => {
     const response = await app.requestAdmin(url, { method, headers: withToken });
     expect([response.statusCode, response.json()]).toEqual([404, { code: 'NOT_FOUND', message }]);
   });

@@ -27,8 +27,8 @@ async function start({ settings, ...options }: TestAppOptions = {}): Promise<Tes
 
 const request = async (app: TestApp) => (await app.requestAdmin('/readyz')).json();
 
-/** The reasons, without what stands in the way of every test app: that its workers are not its own. */
-const judge = async (app: TestApp): Promise<string[]> =>
+/** Reasons, except that the workers of test apps are shared. */
+const readReasons = async (app: TestApp): Promise<string[]> =>
   (await request(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
 
 it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown>]>([
@@ -57,21 +57,21 @@ it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown
     { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
     (app) => app.send('GET', icon),
   ],
-])('a reason of the readiness: %s', async (reason, options, play) => {
+])('reports the reason: %s', async (reason, options, play) => {
   const app = await start(options);
-  await expect.poll(() => judge(app)).toEqual([]);
+  await expect.poll(() => readReasons(app)).toEqual([]);
   await play(app);
-  await expect.poll(() => judge(app)).toEqual([reason]);
+  await expect.poll(() => readReasons(app)).toEqual([reason]);
 });
 
-it('the marker file of the directory is required', async () => {
+it('requires the marker file of the directory', async () => {
   const { path, put } = await useTemporaryDirectory();
   await put('.mounted', new Uint8Array());
   const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });
-  await expect.poll(() => judge(app)).toEqual([]);
+  await expect.poll(() => readReasons(app)).toEqual([]);
   await rename(join(path, '.mounted'), join(path, '.away'));
   const reason = 'the file STORAGE_MARKER is missing: another directory is mounted';
-  await expect.poll(() => judge(app)).toEqual([reason]);
+  await expect.poll(() => readReasons(app)).toEqual([reason]);
 });
 
 it('a replica is ready, degraded while its origin fails, and not ready while it stops', async () => {
@@ -116,7 +116,7 @@ it('a replica is ready, degraded while its origin fails, and not ready while it 
   await closed;
 });
 
-it('a replica without workers is not ready, for two reasons in their order', async () => {
+it('a replica without workers is not ready, for two reasons in a fixed order', async () => {
   const app = await start({ origin: { identity: 'tag' as const, open: never } });
   const { statusCode, json } = await app.requestAdmin('/readyz');
   const [heavy, light] = ['no worker for heavy renders is ready', 'no worker is ready'];
@@ -125,8 +125,8 @@ it('a replica without workers is not ready, for two reasons in their order', asy
   expect(json()).toMatchObject({ status: 'not ready', reasons });
 });
 
-describe('the origin as a replica sees it', () => {
-  /** The service before an origin that fails with this, or does not. */
+describe('the state of the origin', () => {
+  /** Starts a service whose origin fails with this error, if any. */
   async function startBefore(failure?: Error) {
     const origin = new MemoryOrigin();
     origin.failure = failure;
@@ -135,62 +135,62 @@ describe('the origin as a replica sees it', () => {
   const countReads = ({ reads }: MemoryOrigin) => [...reads.values()].reduce((a, b) => a + b, 0);
   const reachable = async (app: TestApp) => (await scrape(app)).read('darkroom_origin_reachable');
 
-  it('it learns at its start, and again when it has heard nothing for a while', async () => {
+  it('is checked at the start, and again after a time without requests', async () => {
     const { origin, app } = await startBefore();
-    await expect.poll(() => judge(app)).toEqual([]);
-    for (let time = 0; time < 5; time += 1) await judge(app);
+    await expect.poll(() => readReasons(app)).toEqual([]);
+    for (let time = 0; time < 5; time += 1) await readReasons(app);
     expect(countReads(origin)).toBe(1);
     app.clock.advance(10_000);
-    await judge(app);
+    await readReasons(app);
     expect(countReads(origin)).toBe(2);
-    // What requests hear counts as well.
+    // Requests of clients count as checks.
     app.clock.advance(9_000);
     await app.get('/icons/1/none.png');
     app.clock.advance(9_000);
-    await judge(app);
+    await readReasons(app);
     expect(countReads(origin)).toBe(3);
   });
 
-  it('one object that fails is no reason; nothing heard any more is, until it is back', async () => {
+  it('does not change for one failing object, but does if all requests fail, until one succeeds', async () => {
     const { origin, app } = await startBefore();
-    await expect.poll(() => judge(app)).toEqual([]);
+    await expect.poll(() => readReasons(app)).toEqual([]);
     origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     expect((await app.get('/icons/1/other.png')).statusCode).toBe(502);
     app.clock.advance(1_000);
-    expect(await judge(app)).toEqual([]);
+    expect(await readReasons(app)).toEqual([]);
     app.clock.advance(10_000);
-    await expect.poll(() => judge(app)).toEqual(['the origin fails; cached media are served']);
+    await expect.poll(() => readReasons(app)).toEqual(['the origin fails; cached media are served']);
     expect(await reachable(app)).toBe(0);
     origin.failure = undefined;
     app.clock.advance(1_000);
-    await expect.poll(() => judge(app)).toEqual([]);
+    await expect.poll(() => readReasons(app)).toEqual([]);
     expect(await reachable(app)).toBe(1);
   });
 
-  it('one that was never reached, or hangs, keeps it out of service', async () => {
+  it('keeps a replica out of service until the first success', async () => {
     const cause = new Error('InvalidAccessKeyId');
     const { app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
     const settings = { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '30' };
     const hanging = await start({ origin: { identity: 'tag' as const, open: never }, settings });
     for (const each of [app, hanging]) {
-      await expect.poll(() => judge(each)).toEqual(['the origin has failed since the start']);
+      await expect.poll(() => readReasons(each)).toEqual(['the origin has failed since the start']);
     }
   });
 
-  it('one that knows us and shows no missing object is reachable', async () => {
+  it('is reachable if the storage denies access to a missing object', async () => {
     const cause = new AccessRefused('AccessDenied');
     const { app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
-    await expect.poll(() => judge(app)).toEqual([]);
+    await expect.poll(() => readReasons(app)).toEqual([]);
   });
 
-  it('the reason of a failure is logged at once, once a minute while it lasts, and on a new failure', async () => {
+  it('is logged at once after a failure, each minute while it lasts, and after a new failure', async () => {
     const cause = new Error('connect ECONNREFUSED');
     const { origin, app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
     const lines = () => app.log.errors.filter((details) => 'storage' in details);
     const probe = async (afterMs: number): Promise<void> => {
       app.clock.advance(afterMs);
       const reads = countReads(origin);
-      await judge(app);
+      await readReasons(app);
       await expect.poll(() => countReads(origin)).toBe(reads + 1);
     };
     const storage = `directory ${resolve('fixtures/originals')}`;
@@ -203,7 +203,7 @@ describe('the origin as a replica sees it', () => {
     await expect.poll(lines).toHaveLength(2);
     origin.failure = undefined;
     await probe(1_000);
-    await expect.poll(() => judge(app)).toEqual([]);
+    await expect.poll(() => readReasons(app)).toEqual([]);
     origin.failure = new MediaError('ORIGIN_TIMEOUT');
     await probe(11_000);
     await expect.poll(lines).toHaveLength(3);

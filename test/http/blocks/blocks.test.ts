@@ -63,7 +63,7 @@ describe('blocks', () => {
     ['keys', { keys: ['icons/1/a_ab12.png', 'attachments/1/2/a.png', 'attachments/1/3/clip.mp4'] }],
     ['prefixes', { prefixes: ['icons/1/', 'attachments/1/'] }],
     ['digests', { sha256: [samples.jpeg, samples.png, samples.mp4].map(sha256Of) }],
-  ])('by %s make every request a 451 until unblocked', async (_, payload) => {
+  ])('by %s return 451 for every request until unblocked', async (_, payload) => {
     const app = await start();
     const etags = await Promise.all(
       targets.map(async (url) => (await app.get(url)).headers.etag?.toString() ?? ''),
@@ -88,7 +88,7 @@ describe('blocks', () => {
     }
   });
 
-  test('cover missing originals below a prefix, and no others', async () => {
+  test('cover missing originals below a prefix, but no others', async () => {
     const app = await start();
     await block(app, { prefixes: ['attachments/1/2/'] });
     expect((await app.get('/attachments/1/2/none.png')).statusCode).toBe(451);
@@ -96,7 +96,7 @@ describe('blocks', () => {
     expect((await app.get('/attachments/1/3/clip.mp4')).statusCode).toBe(200);
   });
 
-  test('that are hidden look like a missing original', async () => {
+  test('with hidden set return the 404 of a missing original', async () => {
     const app = await start();
     const shape = async (url: string) => {
       const { statusCode, headers, body } = await app.get(url);
@@ -113,7 +113,7 @@ describe('blocks', () => {
       expect(await shape(hidden)).toEqual(await shape(missing));
       expect(await shape(hidden)).toEqual(await shape(missing));
     }
-    // Whatever else blocks them, and whether it came sooner or later.
+    // Regardless of other blocks of the original, before or after.
     await block(app, { keys: ['attachments/1/2/a.png'], prefixes: ['icons/1/'] });
     await block(app, { prefixes: ['attachments/1/2/'], hidden: true });
     for (const url of ['/icons/1/ab12.webp', '/attachments/1/2/a.png']) {
@@ -122,7 +122,7 @@ describe('blocks', () => {
     expect((await app.get('/icons/1/cd34.webp')).statusCode).toBe(451);
   });
 
-  test('report every error of an invalid request, and apply nothing of it', async () => {
+  test('report every error of an invalid request, and apply none of its entries', async () => {
     const app = await start();
     const { statusCode, json } = await change(app, {
       keys: ['icons/1/ab12', '../x', 7],
@@ -145,7 +145,7 @@ describe('blocks', () => {
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(200);
   });
 
-  test('are listed without pages, and looked up; a second one replaces note and hidden', async () => {
+  test('are listed completely and looked up singly; a later block replaces note and hidden', async () => {
     const app = await start();
     const keys = Array.from({ length: 1_000 }, (_, index) => `emojis/${index + 1}`);
     await block(app, { keys, note: 'first' });
@@ -182,7 +182,7 @@ describe('blocks', () => {
     }
   });
 
-  test('are at most 100 000; more are a 400, and a longer list is an error at the start', async () => {
+  test('are limited to 100 000: a request beyond gets a 400, and a longer list fails at the start', async () => {
     const objects = new MemoryObjects();
     const lines = (count: number): Buffer => {
       const blocks = Array.from({ length: count }, (_, index) => `emojis/${index + 1}`).map(
@@ -207,7 +207,7 @@ describe('blocks', () => {
     await expect(createTestApp({ settings, objects })).rejects.toThrow('100001 blocks');
   });
 
-  test('of 16 MiB are the maximum', async () => {
+  test('are limited to a list of 16 MiB', async () => {
     const app = await start({ objects: new MemoryObjects() });
     const note = '\u{1f469}'.repeat(500);
     let answer = await change(app, { keys: ['icons/1/ab12'] });
@@ -227,7 +227,7 @@ describe('blocks', () => {
     expect(blocks.length).toBeGreaterThan(7_000);
   });
 
-  test('of replicas that write at once are followed by the others', async () => {
+  test('by concurrent replicas apply in all replicas', async () => {
     const [first, second] = [await start(), await start()];
     expect((await second.get('/icons/1/ab12.webp')).statusCode).toBe(200);
     await block(first, { keys: ['icons/1/ab12'] });
@@ -248,10 +248,10 @@ describe('blocks', () => {
   test.each([
     ['another replica', { prefixes: ['attachments/1/'] }],
     ['the same replica', { sha256: [sha256Of(large)] }],
-  ])('of %s cut off responses in progress: %j', async (_, payload) => {
+  ])('by %s cut off responses in progress: %j', async (_, payload) => {
     const app = await start();
     const other = 'prefixes' in payload ? await start() : app;
-    // While digests are blocked, that of an original is known before it is sent.
+    // While digests are blocked, the service computes the digest of an original before it sends the original.
     if (other === app) await block(app, { sha256: [sha256Of(samples.text)] });
     app.originals.put('attachments/1/4/large.bin', large);
     const socket = await app.begin('/attachments/1/4/large.bin');
@@ -264,7 +264,7 @@ describe('blocks', () => {
     expect(socket.bytesRead).toBeLessThan(large.length);
   });
 
-  test('that one replica writes one after the other, another reads at once, each of them', async () => {
+  test('by one replica apply in another, one after the other', async () => {
     const writing = await start();
     const keys = Array.from({ length: 12 }, (_, index) => `emojis/${index + 1}`);
     for (const key of keys) await block(writing, { keys: [key] });
@@ -274,7 +274,7 @@ describe('blocks', () => {
     expect(await list(reading)).toMatchObject({ generation: 12, blocks });
   });
 
-  test('stay in effect while the list is unreadable, without changes', async () => {
+  test('stay in effect while the list is unreadable, but cannot change', async () => {
     const app = await start();
     await block(app, { keys: ['icons/1/ab12'] });
     await rename(file, `${file}-away`);
@@ -295,7 +295,7 @@ describe('blocks', () => {
     );
   });
 
-  test('of an externally edited list apply, also to hits; a damaged list is an error', async () => {
+  test('in an externally edited list apply to hits as well; a damaged list is an error', async () => {
     const write = (value: string) =>
       writeFile(file, `${JSON.stringify({ kind: 'key', value, hidden: false, note: '' })}\n`);
     await write('icons/1/ab12');
@@ -312,23 +312,23 @@ describe('blocks', () => {
     await expect(createTestApp({ settings })).rejects.toThrow('BLOCKLIST: the list cannot be used');
   });
 
-  test('by a digest from the metadata apply to originals too large to be read first', async () => {
+  test('by a digest from metadata apply to originals that are too large to be read first', async () => {
     const key = 'attachments/1/4/large.bin';
     const app = await useTestApp({ settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' } });
     const bytes = Buffer.alloc(300_000, 'x');
     app.originals.put(key, bytes);
     const request = (query: string) =>
       app.requestAdmin(`/metadata/${key}${query}`, { headers: withToken });
-    // One that does not tell the digest neither prevents nor undoes that.
-    const [told] = await Promise.all([request('?sha256=true'), request('?placeholder=false')]);
-    expect(told.json().sha256).toBe(sha256Of(bytes));
+    // A concurrent request without the digest neither prevents nor reverts the block.
+    const [withDigest] = await Promise.all([request('?sha256=true'), request('?placeholder=false')]);
+    expect(withDigest.json().sha256).toBe(sha256Of(bytes));
     await block(app, { sha256: [sha256Of(bytes)] });
     expect((await app.get(`/${key}`)).statusCode).toBe(451);
   });
 });
 
 describe('uploads', () => {
-  test('of blocked content or to blocked keys are rejected, and leave nothing', async () => {
+  test('with blocked bytes or to blocked keys are rejected, and store nothing', async () => {
     const resultStore = new MemoryResultStore();
     const { app, list: files } = await useRelayApp({ settings, resultStore });
     await block(app, { sha256: [sha256Of(samples.jpeg)], keys: ['icons/9/ab'], hidden: true });
@@ -340,13 +340,13 @@ describe('uploads', () => {
     expect(await put('icons/9/ab', samples.png)).toBe(403);
     expect(await files()).toEqual([]);
     expect(await put('icons/2/ab', samples.png)).toBe(200);
-    // The digest of what was taken is kept for the next process.
+    // The store keeps digests of accepted uploads for the next process.
     await expect.poll(() => resultStore.paths).toHaveLength(1);
   });
 });
 
 describe('external media', () => {
-  test('are blocked by URL, and by a redirect to one', async () => {
+  test('are blocked by their URL, and by a URL that redirects to it', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     app.site.redirect('/moved', '/a.png');
@@ -366,9 +366,9 @@ describe('external media', () => {
     ['a zero before the port', 'http://site.test:0PORT/a.png'],
     ['dot segments', '/b/.././a.png'],
     ['a backslash', '\\a.png'],
-  ])('return 451 for a redirect to a blocked URL that is written with %s', async (_, form) => {
+  ])('return 451 for a redirect to a blocked URL with %s', async (_, spelling) => {
     const app = await useExternalApp({ settings });
-    const location = form.replace('PORT', String(app.site.port));
+    const location = spelling.replace('PORT', String(app.site.port));
     app.site.serve('/a.png', samples.png);
     app.site.redirect('/moved', location);
     expect((await app.request('/moved')).status).toBe(200);
@@ -379,7 +379,7 @@ describe('external media', () => {
     expect(app.site.requests.slice(before).map(({ url }) => url)).toEqual(['/moved', '/moved']);
   });
 
-  test('return 451 for a rendering whose redirects passed through a URL that is blocked later', async () => {
+  test('return 451 for a rendering after a URL in its redirects was blocked', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     app.site.redirect('/between', '/a.png');
@@ -391,7 +391,7 @@ describe('external media', () => {
   });
 });
 
-describe('a list that an earlier release wrote', () => {
+describe('a list written by an earlier release', () => {
   const earlier = join(import.meta.dirname, 'earlier');
   const live = [
     { kind: 'key', value: 'icons/1/ab12', hidden: true, note: 'again' },
@@ -408,7 +408,7 @@ describe('a list that an earlier release wrote', () => {
     },
   ];
 
-  test('is read once with its later changes, and rewritten as one object', async () => {
+  test('is read with its later changes, and rewritten as one object', async () => {
     const { path, list: listFiles } = await useTemporaryDirectory();
     await cp(earlier, path, { recursive: true });
     settings = { ...settings, BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
@@ -426,13 +426,13 @@ describe('a list that an earlier release wrote', () => {
     expect(await list(again)).toMatchObject({ generation: 1_004, blocks: { length: 7 } });
   });
 
-  test('is rewritten by one of several processes that start at once, or is continued by the next one', async () => {
+  test('is rewritten by one of several starting processes, or by the next process', async () => {
     const objects = new MemoryObjects();
     for (const name of await readdir(earlier)) {
       const bytes = await readFile(join(earlier, name));
       await objects.write(name.replace(/^blocks\.jsonl\.?/, ''), bytes, 'absent');
     }
-    // What a process leaves that is killed after it has replaced the list.
+    // State after a process was killed that had replaced the list.
     const late = await objects.read('1002');
     const apps = await Promise.all([start({ objects }), start({ objects }), start({ objects })]);
     for (const app of apps) expect(await list(app)).toEqual({ generation: 1_003, blocks: live });
@@ -442,7 +442,7 @@ describe('a list that an earlier release wrote', () => {
     expect(objects.names.filter((name) => /^\d+$/.test(name))).toEqual([]);
   });
 
-  test('is an error at the start without the list itself, or with a damaged change', async () => {
+  test('fails at the start without the main object, or with a damaged change', async () => {
     const objects = new MemoryObjects();
     await objects.write('1', Buffer.from('{"kind":"key","value":"emojis/9"}\n'), 'absent');
     await expect(createTestApp({ settings, objects })).rejects.toThrow('missing');
@@ -456,7 +456,7 @@ test.each([
   ['If-None-Match', (condition: unknown) => condition === 'absent'],
   ['If-Match', (condition: unknown) => condition !== 'absent'],
 ])(
-  'a server that ignores %s is an error at the start, and the probe leaves nothing',
+  'a server that ignores %s is an error at the start, and the check leaves no object',
   async (name, isIgnored) => {
     const objects = new MemoryObjects();
     const write = objects.write.bind(objects);
@@ -469,7 +469,7 @@ test.each([
   },
 );
 
-test('a list that an older one replaces is unreadable until the next start', async () => {
+test('a list replaced by an older one is unreadable until the next start', async () => {
   const app = await start();
   await block(app, { keys: ['icons/1/ab12'] });
   const older = await readFile(file);
@@ -480,7 +480,7 @@ test('a list that an older one replaces is unreadable until the next start', asy
   expect(await list(await start())).toMatchObject({ generation: 1, blocks: { length: 1 } });
 });
 
-test('files of killed processes next to the list are removed at the next start', async () => {
+test('the next start removes files of killed processes next to the list', async () => {
   const { path, put, list: listFiles } = await useTemporaryDirectory();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -501,7 +501,7 @@ test('files of killed processes next to the list are removed at the next start',
   await utimes(join(path, left.at(-1) ?? ''), longAgo, longAgo);
   const place = { BLOCKLIST_FILE: join(path, 'blocks.jsonl'), BLOCKLIST_POLL_SECONDS: '60' };
   await useTestApp({ settings: { ...settings, ...place } });
-  // A process that is running may have begun them.
+  // A running process may have started to write them.
   const begun = [
     'blocks.jsonl.incoming-fedcba9876543210fedcba9876543210',
     'blocks.jsonl.probe-fedcba9876543210',

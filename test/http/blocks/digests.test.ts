@@ -33,11 +33,11 @@ const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Ui
 const memoryBytesOf = async (app: TestApp): Promise<number> =>
   (await scrape(app)).read('darkroom_originals_held_bytes');
 
-/** Bytes of no format, larger than the largest original that is read whole in these tests. */
+/** Bytes of an unknown format, above the size that is read completely in these tests. */
 const large = Buffer.alloc(300_000, 'a large file. ');
 const largeSettings = { MAX_ORIGINAL_BYTES: '100000' };
 
-test('of stored renderings block them after a restart, and those of internal requests stay in memory', async () => {
+test('of stored renderings apply after a restart; those of internal requests stay in memory', async () => {
   const token = 't'.repeat(32);
   const { path } = await useTemporaryDirectory();
   const stored = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: path };
@@ -61,7 +61,7 @@ test('of stored renderings block them after a restart, and those of internal req
   expect((await restarted.get('/attachments/1/2/a.png?format=webp&width=8')).statusCode).toBe(200);
   expect(restarted.renderer.renders).toBe(0);
   await block(app, samples.png);
-  await expect.poll(files).toHaveLength(1); // the digest alone
+  await expect.poll(files).toHaveLength(1); // only the digest
   expect(app.log.count('block in effect, but its originals were not purged everywhere')).toBe(0);
   expect((await app.get('/attachments/1/2/a.png?format=webp&width=8')).statusCode).toBe(451);
 });
@@ -69,7 +69,7 @@ test('of stored renderings block them after a restart, and those of internal req
 describe('digests', () => {
   test.each([
     ['a render', '/icons/1/ab12.webp?size=16'],
-    ['an original passed on', '/attachments/1/2/a.png'],
+    ['a passthrough original', '/attachments/1/2/a.png'],
     ['metadata', undefined],
   ])('of %s are known after a restart', async (_, url) => {
     const resultStore = new MemoryResultStore();
@@ -91,11 +91,11 @@ describe('digests', () => {
     const second = await start();
     await block(second, samples.png);
     expect((await second.get(url ?? '/icons/1/ab12.webp')).statusCode).toBe(451);
-    // The state alone was asked for.
+    // The second process reads only the state of the original.
     expect(second.originals.requestedBytes.get(key)).toBe(1);
   });
 
-  test('of replaced originals do not hold for the new ones', async () => {
+  test('of replaced originals do not apply to the new ones', async () => {
     const app = await useTestApp({ settings, resultStore: new MemoryResultStore() });
     app.originals.put('attachments/1/2/a.png', samples.png);
     await block(app, samples.png);
@@ -110,18 +110,18 @@ describe('originals that are too large to be read completely', () => {
   test.each([
     ['attachment', '/attachments/1/2/a.bin', large],
     ['poster', '/attachments/1/2/a.mp4?format=webp', Buffer.concat([samples.mp4, large])],
-  ])('are sent, and checked once they are hashed: %s', async (_, url, bytes) => {
+  ])('are sent, and checked after they are hashed: %s', async (_, url, bytes) => {
     const app = await useTestApp({ settings: { ...settings, ...largeSettings, ...withDecoder } });
     const [key = ''] = url.slice(1).split('?');
     app.originals.put(key, bytes);
     await block(app, bytes);
-    // The block purges what is rendered when the hash is known.
+    // The block purges renderings once the digest is known.
     expect(url.includes('?') ? [200, 451] : [200]).toContain((await app.get(url)).statusCode);
     await expect.poll(async () => (await app.get(url)).statusCode).toBe(451);
     expect((await app.get(url, { range: 'bytes=0-3' })).statusCode).toBe(451);
   });
 
-  test.each([{ etag: '"a"' }, {}])('of other sites too, with %j', async (fields) => {
+  test.each([{ etag: '"a"' }, {}])('of other sites are checked as well, with %j', async (fields) => {
     const app = await useExternalApp({ settings: { ...settings, ...largeSettings } });
     const bytes = Buffer.concat([samples.mp4, large]);
     app.site.serve('/a.mp4', bytes, fields);
@@ -137,7 +137,7 @@ describe('hashing in the background', () => {
   const bytes = Buffer.concat([samples.mp4, large]);
   const slow = Buffer.concat([samples.mp4, Buffer.alloc(300_000, 'slow')]);
 
-  /** Starts an app, with originals of these hosts that are sent once, and whose later bodies never end. */
+  /** Starts an app with originals of these hosts, which send each body once; later bodies never end. */
   const start = async (hosts: readonly string[], options: Partial<ExternalAppOptions> = {}) => {
     const app = await useExternalApp({ settings: { ...settings, ...largeSettings }, ...options });
     app.site.serve('/a.mp4', bytes);
@@ -164,7 +164,7 @@ describe('hashing in the background', () => {
   };
   const four = ['one.test', 'two.test', 'three.test', 'four.test'];
 
-  test('of the storage continues while four sites do not end their bodies', async () => {
+  test('of stored originals continues while four sites do not end their bodies', async () => {
     const app = await start(four);
     app.originals.put('attachments/1/2/a.bin', large);
     await block(app, large);
@@ -174,7 +174,7 @@ describe('hashing in the background', () => {
     expect(app.ended).toEqual([]);
   });
 
-  test('of other hosts continues while one host does not end its bodies, one at a time', async () => {
+  test('of other hosts continues while one host does not end its bodies', async () => {
     const app = await start(new Array(6).fill('one.test'));
     expect((await app.request('/a.mp4')).status).toBe(200);
     await expect.poll(async () => (await app.request('/a.mp4')).status).toBe(451);
@@ -182,7 +182,7 @@ describe('hashing in the background', () => {
     expect(app.ended).toEqual([]);
   });
 
-  test('continues after four hosts that do not end their bodies in time', async () => {
+  test('continues after four hosts exceed the deadline', async () => {
     const app = await start(four, { limits: { bodyTimeoutMs: 50 } });
     expect((await app.request('/a.mp4')).status).toBe(200);
     await expect
@@ -191,7 +191,7 @@ describe('hashing in the background', () => {
     await expect.poll(() => app.ended).toHaveLength(4);
   });
 
-  test('ends when the app is closed', async () => {
+  test('ends when the app closes', async () => {
     const app = await start(four, { limits: { pauseMs: 600_000 } });
     await expect.poll(() => app.hanging()).toBe(4);
     await app.close();
@@ -208,7 +208,7 @@ describe('external media', () => {
     return app;
   };
 
-  test('are checked by their bytes, unchanged and in ranges, for HEAD and conditions', async () => {
+  test('are checked by their bytes, unchanged and in ranges, for HEAD and conditional requests', async () => {
     const app = await start();
     const statusOf = async (path: string, ...rest: [query?: string, options?: object]) =>
       (await app.request(path, ...rest)).status;
@@ -223,7 +223,7 @@ describe('external media', () => {
     expect(await statusOf('/b.png', '', { headers: { range: 'bytes=0-3' } })).toBe(206);
   });
 
-  test('that their site confirms are checked without a second body', async () => {
+  test('are checked without a second body if their site confirms them', async () => {
     const app = await start();
     app.site.handlers.set('/a.png', (request, response) => {
       const isKnown = request.headers['if-none-match'] === '"a"';
@@ -239,7 +239,7 @@ describe('external media', () => {
     expect((await app.request('/a.png', 'width=8')).status).toBe(451);
   });
 
-  test('that are passed on give their memory back', async () => {
+  test('free their memory after passthrough', async () => {
     const app = await start();
     await block(app, samples.png);
     for (const request of [...requests, { headers: { range: 'bytes=9999999-' } }]) {
@@ -248,7 +248,7 @@ describe('external media', () => {
     await expect.poll(() => memoryBytesOf(app), { timeout: 2_000 }).toBe(0);
   });
 
-  test('that slow clients take hold places of passed-on media', async () => {
+  test('occupy passthrough slots while clients are slow', async () => {
     const app = await useExternalApp({ settings, limits: { maxStreams: 1 } });
     const video = Buffer.concat([samples.mp4, Buffer.alloc(20 * 1024 * 1024)]);
     app.site.serve('/slow.mp4', video);
@@ -292,7 +292,7 @@ test.each([
   },
 );
 
-test('an original that is replaced at each look is a 502', async () => {
+test('an original that is replaced during each read is a 502', async () => {
   const app = await useTestApp({ settings });
   app.originals.put('attachments/1/2/a.txt', samples.text);
   await block(app, samples.png);

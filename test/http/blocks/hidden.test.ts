@@ -6,7 +6,7 @@ import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples } from '../../support/test-app.ts';
 
-// Contract §15: a hidden block is exactly the 404 of a missing original, whichever way the original is blocked.
+// Contract §15: a hidden block returns exactly the 404 of a missing original, regardless of the kind of block.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 const HOUR_MS = 3_600_000;
 
-/** Requests in order, and the time that passes before each. */
+/** Requests in sequence, and the time before each. */
 const steps = [
   ['GET', {}, 0],
   ['GET', {}, 0],
@@ -30,7 +30,7 @@ const steps = [
   ['GET', { range: 'bytes=0-3' }, 10_000],
 ] as const;
 
-/** Starts an app with a hidden original and a missing one of each form. */
+/** Starts an app with a hidden and a missing original of each kind. */
 async function start() {
   const app = await useExternalApp({ settings });
   const pathOf = (path: string, query = ''): string => signedPathOf(app.urlOf(path), query);
@@ -68,7 +68,7 @@ describe('a hidden block', () => {
     ['directory and URL', 'before', { prefixes: ['icons/1/', 'attachments/1/2/'] }],
     ['kind and URL', 'after', { prefixes: ['icons/', 'attachments/1/2/'] }],
   ])(
-    'by %s shows nothing in any header, if posted %s the first request',
+    'by %s differs in no header if it was posted %s the first request',
     async (_, when, payload) => {
       const app = await start();
       const shapeOf = async (
@@ -102,7 +102,7 @@ describe('a hidden block', () => {
     },
   );
 
-  test('by URL has no site contacted', async () => {
+  test('by URL prevents requests to the site', async () => {
     const app = await start();
     const blocked = { external: [app.urlOf('/a.png')], hidden: true };
     expect((await sendToAdmin(app, '/blocks', blocked)).statusCode).toBe(200);

@@ -7,7 +7,7 @@ import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
 
-// Contract §15: the bytes that are rendered or sent are checked, not those that an earlier request saw.
+// Contract §15: the service checks the bytes that it renders or sends, not those of an earlier request.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
@@ -33,7 +33,7 @@ const ways = [
   ['GET', { 'if-none-match': '"x"' }],
 ] as const;
 
-describe('an original that is replaced by a blocked one', () => {
+describe('an original replaced by a blocked one', () => {
   const key = 'attachments/1/2/a.png';
 
   test.each([
@@ -45,7 +45,7 @@ describe('an original that is replaced by a blocked one', () => {
       '/attachments/1/2/a.mp4',
       '/attachments/1/2/a.mp4?format=webp',
     ],
-  ])('is 451 while the record of the earlier one is fresh: %s', async (_, name, before, after) => {
+  ])('is a 451 while the record of the earlier one is fresh: %s', async (_, name, before, after) => {
     const app = await useTestApp({ settings: { ...settings, ...withDecoder } });
     const blocked = name.endsWith('.mp4') ? samples.mp4 : samples.jpeg;
     app.originals.put(name, samples.png);
@@ -56,7 +56,7 @@ describe('an original that is replaced by a blocked one', () => {
   });
 
   test.each(ways)(
-    'is 451 if it was another one only while it was hashed: %s %j',
+    'is a 451 even if it was another one while it was hashed: %s %j',
     async (method, headers) => {
       const app = await useTestApp({ settings });
       app.originals.put(key, samples.jpeg);
@@ -73,7 +73,7 @@ describe('an original that is replaced by a blocked one', () => {
   );
 });
 
-test('metadata contain no bytes of a blocked original, whenever it came', async () => {
+test('metadata contain no bytes of a blocked original, regardless of when it was replaced', async () => {
   const token = 't'.repeat(32);
   const app = await useTestApp({
     settings: { ...settings, INTERNAL_PORT: '0', INTERNAL_TOKEN: token, S3_BUCKET: 'cdn' },
@@ -102,8 +102,8 @@ test('metadata contain no bytes of a blocked original, whenever it came', async 
   expect(statuses).toContain(200);
 });
 
-describe("another site's original that is replaced by a blocked one", () => {
-  test('is 451 in a size that was not rendered before', async () => {
+describe("external media replaced by a blocked original", () => {
+  test('are a 451 in a new size', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     await block(app, samples.jpeg);
@@ -112,7 +112,7 @@ describe("another site's original that is replaced by a blocked one", () => {
     expect((await app.request('/a.png', 'width=9')).status).toBe(451);
   });
 
-  /** Bytes of a video that are too many to be read before they are sent. */
+  /** Video that is too large to be read before it is sent. */
   const large = Buffer.concat([samples.mp4, Buffer.alloc(300_000, 'x')]);
   const fields = { etag: '"a"', 'last-modified': new Date(0).toUTCString() };
 
@@ -125,7 +125,7 @@ describe("another site's original that is replaced by a blocked one", () => {
   test.each([
     ['a length', (response: ServerResponse) => response.setHeader('content-length', large.length)],
     ['chunks', () => undefined],
-  ])('is not sent after a first response that is too large to be read: %s', async (_, frame) => {
+  ])('are not sent after a first response that is too large to be read: %s', async (_, frame) => {
     const app = await start();
     let fetches = 0;
     app.site.handlers.set('/a.mp4', (_request, response) => {
@@ -140,7 +140,7 @@ describe("another site's original that is replaced by a blocked one", () => {
   });
 
   test.each(['bytes=0-', 'bytes=0-9', 'bytes=5-', 'bytes=-20'])(
-    'is a 451 in a range of an original that was too large to be read: %s',
+    'are a 451 in a range, although the original is too large to be read: %s',
     async (range) => {
       const app = await start();
       let fetches = 0;
@@ -152,7 +152,7 @@ describe("another site's original that is replaced by a blocked one", () => {
         return response.writeHead(200, { ...fields, 'content-length': large.length }).end(large);
       });
       const { status, body } = await app.request('/a.mp4', '', { headers: { range } });
-      // The first response may be sent, but nothing of the second one.
+      // The first response may be sent, but no byte of the second one.
       expect([206, 451]).toContain(status);
       const isOfFirst = status === 206 && large.includes(body);
       expect(status === 451 || isOfFirst).toBe(true);

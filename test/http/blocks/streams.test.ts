@@ -16,7 +16,7 @@ import {
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
-// Contract §15: a block cuts off streams under way, at once. The clients here read nothing until then.
+// Contract §15: a block cuts off responses in progress. These clients read nothing before.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 
 const key = 'attachments/1/4/large.bin';
-/** More bytes than the buffers between both ends of a connection take. */
+/** Larger than the buffers of both ends of a connection. */
 const large = Buffer.alloc(40 * 1024 * 1024, 'x');
 const sha256 = hash('sha256', large);
 
@@ -42,7 +42,7 @@ const block = async (app: Pick<TestApp, 'requestAdmin'>, payload: object) =>
 const requestDigest = async (app: TestApp, of = key) =>
   app.requestAdmin(`/metadata/${of}?sha256=true`, { headers: withToken });
 
-/** Waits for the first bytes of a response, and returns how many bytes come until its end. */
+/** Waits for the first bytes of a response, and counts the bytes until it ends. */
 async function beginSlowly(socket: Socket): Promise<() => Promise<number>> {
   await once(socket, 'readable');
   return async () => {
@@ -53,12 +53,12 @@ async function beginSlowly(socket: Socket): Promise<() => Promise<number>> {
   };
 }
 
-/** A picture of 33 MB: a PNG that is sent as it is where nothing would change. */
+/** PNG of 33 MB that is sent unchanged, because it is already as requested. */
 const square = { width: 3_300, height: 3_300, channels: 3, background: '#888' } as const;
 const picture = await sharp({ create: square }).png({ compressionLevel: 0 }).toBuffer();
 
 describe('the first block by SHA-256', () => {
-  test('cuts off an original whose digest was remembered before it was sent', async () => {
+  test('cuts off an original whose digest was known before it was sent', async () => {
     const app = await start();
     await requestDigest(app);
     const receive = await beginSlowly(await app.begin(`/${key}`));
@@ -66,7 +66,7 @@ describe('the first block by SHA-256', () => {
     expect(await receive()).toBeLessThan(large.length);
   });
 
-  test('cuts off an original whose digest was remembered while it was sent', async () => {
+  test('cuts off an original whose digest became known while it was sent', async () => {
     const app = await start();
     const receive = await beginSlowly(await app.begin(`/${key}`));
     await requestDigest(app);
@@ -74,7 +74,7 @@ describe('the first block by SHA-256', () => {
     expect(await receive()).toBeLessThan(large.length);
   });
 
-  test('cuts off an original whose digest only the result store remembers', async () => {
+  test('cuts off an original whose digest only the result store contains', async () => {
     const resultStore = new MemoryResultStore();
     const first = await start({ resultStore });
     await requestDigest(first);
@@ -86,7 +86,7 @@ describe('the first block by SHA-256', () => {
     await expect.poll(() => resultStore.paths.length).toBeGreaterThan(0);
   });
 
-  test('cuts off a range, and no response of other originals', async () => {
+  test('cuts off a range, but no response of other originals', async () => {
     const app = await start();
     const other = 'attachments/1/5/other.bin';
     app.originals.put(other, Buffer.alloc(large.length, 'y'));
@@ -104,7 +104,7 @@ describe('the first block by SHA-256', () => {
     expect(await sent()).toBeGreaterThan(large.length);
   });
 
-  test("cuts off another site's original whose digest was remembered from a rendering", async () => {
+  test("cuts off external media whose digest is known from a rendering", async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', picture, { etag: '"a"' });
     expect((await app.request('/a.png', 'width=8')).status).toBe(200);
@@ -132,7 +132,7 @@ describe('an image of 33 MB from memory', () => {
 
   test.each([
     ['its key', { keys: [name] }, {}],
-    ['a directory above', { prefixes: ['attachments/1/'] }, {}],
+    ['a parent directory', { prefixes: ['attachments/1/'] }, {}],
     ['its SHA-256', { sha256: [hash('sha256', picture)] }, {}],
     ['its key, in a range', { keys: [name] }, { range: 'bytes=9-' }],
   ])('is cut off by a block of %s', async (_, payload, headers) => {
@@ -150,7 +150,7 @@ describe('an image of 33 MB from memory', () => {
   });
 });
 
-test('a block that waits for the result store has already purged the CDN and cut off streams', async () => {
+test('a block that waits for the result store has already purged the CDN and cut off responses', async () => {
   const resultStore = new MemoryResultStore();
   const removal = defer<void>();
   const remove = resultStore.remove.bind(resultStore);
@@ -170,7 +170,7 @@ test('a block that waits for the result store has already purged the CDN and cut
   expect(isDone).toBe(false);
   removal.resolve();
   await blocking;
-  // The digest is remembered after the purge as well, here and in the store.
+  // The digest is still known after the purge, in memory and in the store.
   await expect.poll(() => resultStore.paths).toHaveLength(1);
   expect((await app.get(`/${key}`)).statusCode).toBe(451);
 });
