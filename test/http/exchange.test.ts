@@ -6,7 +6,7 @@ import { Exchange } from '../../src/http/exchange.ts';
 import { RecordedLog } from '../support/recorded-log.ts';
 import { FakeClock } from '../support/test-app.ts';
 
-test('a body whose head Node rejects is destroyed, and no field of its head is sent', async () => {
+test('destroys a body whose head Node rejects, and sends no field of that head', async () => {
   const body = Readable.from(['abc']);
   let isDestroyed = false;
   const server = createServer((request, response) => {

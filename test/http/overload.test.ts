@@ -11,12 +11,12 @@ import { readSample, samples, type TestApp, useTestApp } from '../support/test-a
 let app: TestApp;
 /** 16 frames of 320 × 320, scaled one by one: heavy. */
 const animation = readSample('attachments/1/6/moon.gif');
-/** The same, of more bytes; not decoded where the renderer is held. */
+/** The same with more bytes. Tests that block the renderer do not decode it. */
 const large = Buffer.concat([animation, Buffer.alloc(2 * 1024 * 1024)]);
 const heavyUrl = (id: number): string => `/emojis/${id}.gif?size=240`;
 const lightUrl = (id: number): string => `/icons/${id}/ab.webp?size=16`;
 
-/** The service with so many originals of either kind, ids from 1 on. */
+/** Starts a service with a number of originals of either kind, ids from 1. */
 async function startWith<Its extends LaneRenderer>(renderer: Its, settings: Environment = {}) {
   app = await useTestApp({ renderer, settings });
   for (let id = 1; id <= 200; id += 1) {
@@ -26,8 +26,8 @@ async function startWith<Its extends LaneRenderer>(renderer: Its, settings: Envi
   return renderer;
 }
 
-describe('a crowd of heavy renders', () => {
-  it('leaves capacity for light ones, and is rejected at once beyond the queue', async () => {
+describe('concurrent heavy renders', () => {
+  it('leave capacity for light ones, and are rejected at once beyond the queue', async () => {
     const renderer = await startWith(new PausedRenderer('both'));
     const crowd = Array.from({ length: 100 }, (_, index) => app.get(heavyUrl(index + 1)));
     const refused = await Promise.race(crowd);
@@ -41,33 +41,33 @@ describe('a crowd of heavy renders', () => {
     renderer.jobs[1]?.finish();
     expect((await light).statusCode).toBe(200);
 
-    // An original that was read lately is not asked for once more, only to be refused.
+    // A recently read original is not requested again to be rejected.
     app.originals.put('emojis/101', large);
     const still = app.get('/emojis/101.png?size=16');
     await expect.poll(() => renderer.jobs.length).toBe(3);
     await refuse(app, heavyUrl(101), 'OVERLOADED', 'no-store');
     expect(app.originals.reads.get('emojis/101')).toBe(1);
 
-    // One in work, 64 in the queue, the others turned away.
+    // One running, 64 queued, the others rejected.
     renderer.release();
     expect((await still).statusCode).toBe(200);
     const statuses = (await Promise.all(crowd)).map(({ statusCode }) => statusCode);
     expect(statuses.sort()).toEqual([...Array(65).fill(200), ...Array(35).fill(503)]);
   });
 
-  it('is rejected before its originals fill the memory', async () => {
+  it('are rejected before their originals fill the memory', async () => {
     const renderer = await startWith(new PausedRenderer('both'), {
       MAX_ORIGINAL_BYTES: String(4 * 1024 * 1024),
       ORIGINALS_MEMORY_BYTES: String(12 * 1024 * 1024),
     });
     for (let id = 1; id <= 7; id += 1) app.originals.put(`emojis/${id}`, large);
-    // Two of some 2 MiB fit into the half of heavy renders; one that two of them share counts once.
+    // Two originals of 2 MiB fit into the half of heavy renders; a shared one counts once.
     const held = [heavyUrl(1), '/emojis/1.gif?size=160', heavyUrl(2)].map((url) => app.get(url));
     await expect.poll(() => app.originals.openBodies).toBe(0);
     await expect.poll(() => renderer.jobs.length).toBe(1);
     const headers = await refuse(app, heavyUrl(3), 'OVERLOADED', 'no-store');
     expect(headers['retry-after']).toBe('1');
-    // Light renders of originals as large are not refused: the rest is theirs, as far as it goes.
+    // Light renders of equally large originals may use all of the rest.
     const lightOf = (id: number) => app.get(`/emojis/${id}.png?size=16`);
     const light = [4, 5, 6].map(lightOf);
     await expect.poll(() => app.originals.reads.get('emojis/6')).toBe(1);
@@ -80,10 +80,10 @@ describe('a crowd of heavy renders', () => {
   });
 });
 
-describe('a render that passes the deadline', () => {
+describe('a render that exceeds the deadline', () => {
   const TEN_MINUTES_MS = 600_000;
 
-  /** Passes the deadline with pictures from a width on. */
+  /** Exceeds the deadline for pictures above a width. */
   class LateRenderer implements LaneRenderer {
     lateFromPx: number;
     readonly begun: (readonly [Lane, number])[] = [];
@@ -107,7 +107,7 @@ describe('a render that passes the deadline', () => {
   const urlOf = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
   const statusOf = async (url: string) => (await app.get(url)).statusCode;
 
-  it('is a 504 for ten minutes, as costlier ones of its original are, and cheaper ones are rendered', async () => {
+  it('is a 504 for ten minutes, like costlier ones of its original; cheaper ones are rendered', async () => {
     const { begun } = await startWith(new LateRenderer(24));
     await refuse(app, urlOf(24), 'TRANSFORM_TIMEOUT', 'no-store');
     expect(begun.splice(0)).toEqual([['light', 24]]);
@@ -124,12 +124,12 @@ describe('a render that passes the deadline', () => {
     app.clock.advance(1);
     expect(await statusOf(urlOf(28))).toBe(504);
     expect(begun).toEqual([['light', 28]]);
-    // The other original passes no deadline because of this one.
+    // The other original does not exceed its deadline.
     expect(await statusOf(urlOf(28, 2))).toBe(504);
     expect(begun).toHaveLength(2);
   });
 
-  it('stands for costlier ones from then on, however many have passed it before', async () => {
+  it('rejects costlier ones from then on, even those that exceeded it before', async () => {
     const renderer = await startWith(new LateRenderer(20));
     expect(await statusOf(urlOf(28))).toBe(504);
     app.clock.advance(TEN_MINUTES_MS - 1);
@@ -143,7 +143,7 @@ describe('a render that passes the deadline', () => {
     expect(await statusOf(urlOf(28))).toBe(200);
   });
 
-  it('costs its original the workers that had begun, in however many larger sizes it is requested', async () => {
+  it('costs its original only the workers that had started, for any number of larger sizes', async () => {
     const renderer = await startWith(new LateRenderer(16));
     const end = defer<void>();
     renderer.held = end.promise;
@@ -159,7 +159,7 @@ describe('a render that passes the deadline', () => {
     ]);
   });
 
-  it('has the full deadline in either lane', async () => {
+  it('has the complete deadline in either lane', async () => {
     const { begun, timeoutsMs } = await startWith(new LateRenderer(Infinity));
     expect(await statusOf(urlOf(16))).toBe(200);
     expect(await statusOf(heavyUrl(1))).toBe(200);
@@ -168,12 +168,12 @@ describe('a render that passes the deadline', () => {
   });
 });
 
-describe('the bounds of the origin', () => {
+describe('limits of the origin', () => {
   const renderer: LaneRenderer = { render: async () => samples.webp };
 
-  it('readers of attachments, however slow, take no place from transforms', async () => {
-    const bounds = { ORIGIN_MAX_STREAMS: '2', ORIGIN_MAX_READS: '1', QUEUE_TIMEOUT_MS: '50' };
-    await startWith(renderer, bounds);
+  it('slow readers of attachments do not delay transforms', async () => {
+    const limits = { ORIGIN_MAX_STREAMS: '2', ORIGIN_MAX_READS: '1', QUEUE_TIMEOUT_MS: '50' };
+    await startWith(renderer, limits);
     const url = '/attachments/1/2/film.mp4';
     app.originals.put('attachments/1/2/film.mp4', Buffer.alloc(64 * 1024 * 1024));
     const slow = await Promise.all([1, 2].map(() => app.begin(url)));
@@ -186,7 +186,7 @@ describe('the bounds of the origin', () => {
     expect((await app.get(url, { range: 'bytes=0-9' })).statusCode).toBe(206);
   });
 
-  it('only so many originals are read at once', async () => {
+  it('limit the number of originals that are read at a time', async () => {
     let mostAtOnce = 0;
     await startWith(renderer, { ORIGIN_MAX_READS: '3' });
     app.originals.alter = async (object) => {

@@ -92,42 +92,42 @@ describe('the metadata of an original', () => {
     ['jpeg', samples.jpeg, { animated: false, frames: 1 }],
     ['webp', samples.webp, { animated: false, frames: 1 }],
     ['gif', samples.animatedGif, {}],
-  ])('of a damaged %s have the values of its header, and null for the rest', async (name, bytes, counted) => {
-    const { width, pageHeight, height } = await sharp(bytes).metadata();
-    app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
-    const size = { width, height: pageHeight ?? height };
-    const body = {
-      ...nothing,
-      kind: 'image',
-      content_type: `image/${name}`,
-      ...size,
-      ...counted,
-    };
-    expect(await app.request('avatars/1/ab12')).toMatchObject({ status: 200, body });
-  });
-
-  it.each(['avif', 'heic'])(
-    'of a %s larger than memory come from its header',
-    async (brand) => {
-      const { request, originals } = await start();
-      const still = await noise(200, 100).avif({ effort: 0 }).toBuffer();
-      still.write(brand, 8, 'latin1');
-      originals.put('icons/1/ab', Buffer.concat([still, Buffer.alloc(2 ** 20)]));
-      originals.put('icons/1/cd', Buffer.concat([still.subarray(0, 64), Buffer.alloc(2 ** 20)]));
-      originals.alter = (opened) => ({ ...opened, sizeBytes: 2 ** 40 });
-      const about = { kind: 'image', size: 2 ** 40, content_type: `image/${brand}` };
-      const [intact, damaged] = [await request('icons/1/ab'), await request('icons/1/cd')];
-      expect(intact.body).toMatchObject({
+  ])(
+    'of a damaged %s have the values of its header, and null for the rest',
+    async (name, bytes, counted) => {
+      const { width, pageHeight, height } = await sharp(bytes).metadata();
+      app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
+      const size = { width, height: pageHeight ?? height };
+      const body = {
         ...nothing,
-        ...about,
-        width: 200,
-        height: 100,
-        frames: 1,
-        animated: false,
-      });
-      expect(damaged.body).toMatchObject({ ...nothing, ...about });
+        kind: 'image',
+        content_type: `image/${name}`,
+        ...size,
+        ...counted,
+      };
+      expect(await app.request('avatars/1/ab12')).toMatchObject({ status: 200, body });
     },
   );
+
+  it.each(['avif', 'heic'])('of a %s larger than memory come from its header', async (brand) => {
+    const { request, originals } = await start();
+    const still = await noise(200, 100).avif({ effort: 0 }).toBuffer();
+    still.write(brand, 8, 'latin1');
+    originals.put('icons/1/ab', Buffer.concat([still, Buffer.alloc(2 ** 20)]));
+    originals.put('icons/1/cd', Buffer.concat([still.subarray(0, 64), Buffer.alloc(2 ** 20)]));
+    originals.alter = (opened) => ({ ...opened, sizeBytes: 2 ** 40 });
+    const about = { kind: 'image', size: 2 ** 40, content_type: `image/${brand}` };
+    const [intact, damaged] = [await request('icons/1/ab'), await request('icons/1/cd')];
+    expect(intact.body).toMatchObject({
+      ...nothing,
+      ...about,
+      width: 200,
+      height: 100,
+      frames: 1,
+      animated: false,
+    });
+    expect(damaged.body).toMatchObject({ ...nothing, ...about });
+  });
 
   it('of a damaged container depend on its first bytes', async () => {
     const box = (brand: string) =>
@@ -287,13 +287,16 @@ describe('a request for metadata', () => {
     ['OVERLOADED', 503],
     ['UNPROCESSABLE_MEDIA', 200],
     ['MEDIA_TOO_LARGE', 200],
-  ] as const)('returns the outcome of a placeholder that fails with %s: %i', async (code, expected) => {
-    const app = await start({ renderer: { render: () => Promise.reject(new MediaError(code)) } });
-    app.originals.put('avatars/1/ab12', samples.png);
-    const { status, body } = await app.request('avatars/1/ab12');
-    expect(status).toBe(expected);
-    if (expected === 200) {
-      expect(body).toMatchObject({ placeholder: null, frames: 1, transformable: false });
-    }
-  });
+  ] as const)(
+    'returns the outcome of a placeholder that fails with %s: %i',
+    async (code, expected) => {
+      const app = await start({ renderer: { render: () => Promise.reject(new MediaError(code)) } });
+      app.originals.put('avatars/1/ab12', samples.png);
+      const { status, body } = await app.request('avatars/1/ab12');
+      expect(status).toBe(expected);
+      if (expected === 200) {
+        expect(body).toMatchObject({ placeholder: null, frames: 1, transformable: false });
+      }
+    },
+  );
 });

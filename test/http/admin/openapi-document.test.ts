@@ -100,11 +100,14 @@ describe('the admin listener', () => {
     return status;
   }
 
-  test.each(admin)('responds as documented with and without a token: $template', async (operation) => {
-    const needsToken = operation.operation.security?.length !== 0;
-    expect((await request(operation, {})) === 401).toBe(needsToken);
-    expect(await request(operation, withToken)).not.toBe(401);
-  });
+  test.each(admin)(
+    'responds as documented with and without a token: $template',
+    async (operation) => {
+      const needsToken = operation.operation.security?.length !== 0;
+      expect((await request(operation, {})) === 401).toBe(needsToken);
+      expect(await request(operation, withToken)).not.toBe(401);
+    },
+  );
 
   test('accepts exactly the requests of the schema', async () => {
     const purge = admin.find(({ method }) => method === 'POST') ?? expect.fail('no purge');

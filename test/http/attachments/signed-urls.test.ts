@@ -7,17 +7,17 @@ import { enforced, signatureOf, signedPath } from '../../support/signed-urls.ts'
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
-// What a signature is, and what each wrong one gets: test/surface and docs/attachment-vectors.json. Here is what takes a
-// clock, what takes two requests, and what is not done.
+// test/surface and docs/attachment-vectors.json check signatures and rejections. These tests need a clock or several
+// requests.
 
-/** The time at which each test begins, and when its URLs end, in seconds. */
+/** Start of each test and expiry of its URLs, in Unix time. */
 const now = Date.UTC(2026, 0, 1) / 1000;
 const later = now + 3_600;
 const key = 'attachments/1/2/photo.png';
 const YEAR = 'public, max-age=31536000, immutable';
 const RENDERING = 'width=20&format=webp';
 
-/** A service that demands signatures, whose time a test can set. */
+/** Starts a service that requires signatures, with a clock that tests can set. */
 async function start(settings = {}, renderer?: LaneRenderer) {
   const world = { time: now };
   const app = await useTestApp({
@@ -37,7 +37,7 @@ async function start(settings = {}, renderer?: LaneRenderer) {
 }
 
 describe('a signed URL', () => {
-  test('may be kept until it ends, and a second less', async () => {
+  test('can be cached until one second before it expires', async () => {
     const unsigned = signatureOf(key, later, 'x'.repeat(32));
     const wrong = signedPath(key, later, 'width=0');
     const world = await start();
@@ -56,10 +56,10 @@ describe('a signed URL', () => {
       [signedPath('attachments/1/2/text.png', later, 'width=9'), later - 41, 415, 40],
       [signedPath('attachments/1/2/cut.png', later, 'width=9'), later - 41, 422, 40],
       [signedPath('attachments/1/2/cut.png', later + 900, 'width=9'), later - 41, 422, 300],
-      // Refused before its signature is judged, it says the same, whatever it is signed with.
+      // Rejected before its signature is checked, so the response is the same for any signature.
       [`/${key}?width=0&${unsigned}`, later - 41, 400, 40],
       [`/${key}?${unsigned}`, later - 41, 404, 30],
-      // It has ended: nothing that it permitted is kept.
+      // Expired: nothing that it permitted is cached.
       [wrong, later + 1, 400, 300],
       [`/${key}?width=0&${unsigned}`, later + 1, 400, 300],
     ] as const) {
@@ -68,13 +68,13 @@ describe('a signed URL', () => {
     }
   });
 
-  test('is kept no longer than media are', async () => {
+  test('is cached no longer than other media', async () => {
     const { request } = await start({ MEDIA_MAX_AGE_SECONDS: '60' });
     expect(await request(signedPath(key, later))).toEqual([200, 'public, max-age=60']);
   });
 
   test.each([200, 422])(
-    'that ends while it is rendered lets nobody keep its %s',
+    'that expires during its render forbids caching of its %s',
     async (status) => {
       const render = async () => {
         world.time = later + 1;
@@ -88,7 +88,7 @@ describe('a signed URL', () => {
     },
   );
 
-  test('that ends in the middle of a transfer lets it go on to its end', async () => {
+  test('that expires during a transfer does not end the transfer', async () => {
     const world = await start();
     const film = Buffer.alloc(32 * 2 ** 20, 'film');
     world.app.originals.put('attachments/1/2/film.bin', film);
@@ -104,9 +104,9 @@ describe('a signed URL', () => {
     expect([status, body.equals(film)]).toEqual([200, true]);
   });
 
-  // A long one is remembered otherwise than a short one.
+  // Long targets are not cached, short ones are.
   test.each([key, `attachments/1/2/${'n'.repeat(250)}.png`])(
-    'is checked each time, though what it shows is shared: %s',
+    'is checked each time, although its rendering is shared: %s',
     async (of) => {
       const world = await start();
       const { app, request } = world;
@@ -126,8 +126,8 @@ describe('a signed URL', () => {
   );
 });
 
-describe('a refused URL', () => {
-  /** The query that each has in the place of its signature. */
+describe('a rejected URL', () => {
+  /** Queries instead of the signature. */
   const refusals: readonly ((of: string) => string)[] = [
     () => '',
     (of) => `${signatureOf(of, later)}&hm=${'0'.repeat(64)}`,
@@ -136,7 +136,7 @@ describe('a refused URL', () => {
     (of) => signatureOf(of, now),
   ];
 
-  /** A response to the byte, but for what differs between two of the same: date, id, durations. */
+  /** Serializes a response except for date, id and durations. */
   const requestRaw = async (port: number, method: string, target: string, fields = '') => {
     const head = `Host: cdn.example\r\nConnection: close\r\n${fields}`;
     const bytes = await sendBytes(port, `${method} ${target} HTTP/1.1\r\n${head}\r\n`);
@@ -146,38 +146,41 @@ describe('a refused URL', () => {
       .replaceAll(/;dur=[\d.]+/g, ';dur=…');
   };
 
-  // Of all other methods, ranges and conditions, the conversations of test/surface compare the headers.
+  // The conversations of test/surface compare the headers for other methods, ranges and conditions.
   test.each([
     ['GET', '', ''],
     ['HEAD', RENDERING, ''],
     ['GET', '', 'Range: bytes=99999999-\r\n'],
     ['GET', RENDERING, 'If-None-Match: <its tag>\r\n'],
-  ])('gets what a missing one gets, and its object is not asked for: %s %s %s', async (...row) => {
-    const [method, query, fields] = row;
-    const { app } = await start();
-    const port = await app.listen();
-    const target = (of: string, signature: string) => `/${of}?${query}&${signature}`;
-    for (const [index, refuse] of refusals.entries()) {
-      const [present = '', absent = '', missing = ''] = [1, 2, 3].map(
-        (channel) => `attachments/${channel}/${index}/photo.png`,
-      );
-      app.originals.put(present, samples.png);
-      const shown = await app.send('GET', target(present, signatureOf(present, later)));
-      const sent = fields.replace('<its tag>', shown.headers.etag ?? '""');
-      const reads = app.originals.reads.get(present);
-      // Cold, and once more: what is not there is remembered.
-      for (const _ of [1, 2]) {
-        const good = target(missing, signatureOf(missing, later));
-        const expected = await requestRaw(port, method, good, sent);
-        for (const of of [present, absent]) {
-          expect(await requestRaw(port, method, target(of, refuse(of)), sent)).toBe(expected);
+  ])(
+    'gets the response of a missing attachment without a request for the object: %s %s %s',
+    async (...row) => {
+      const [method, query, fields] = row;
+      const { app } = await start();
+      const port = await app.listen();
+      const target = (of: string, signature: string) => `/${of}?${query}&${signature}`;
+      for (const [index, refuse] of refusals.entries()) {
+        const [present = '', absent = '', missing = ''] = [1, 2, 3].map(
+          (channel) => `attachments/${channel}/${index}/photo.png`,
+        );
+        app.originals.put(present, samples.png);
+        const shown = await app.send('GET', target(present, signatureOf(present, later)));
+        const sent = fields.replace('<its tag>', shown.headers.etag ?? '""');
+        const reads = app.originals.reads.get(present);
+        // Without and with a remembered 404.
+        for (const _ of [1, 2]) {
+          const good = target(missing, signatureOf(missing, later));
+          const expected = await requestRaw(port, method, good, sent);
+          for (const of of [present, absent]) {
+            expect(await requestRaw(port, method, target(of, refuse(of)), sent)).toBe(expected);
+          }
         }
+        expect(app.originals.reads.get(present)).toBe(reads);
       }
-      expect(app.originals.reads.get(present)).toBe(reads);
-    }
-  });
+    },
+  );
 
-  test('has a key that no original can have, remembered like any that is missing', async () => {
+  test('has a key that no original can have, remembered like other missing keys', async () => {
     const { app, request } = await start();
     for (const refuse of refusals) await request(`/${key}?width=9&${refuse(key)}`);
     const absent = expect.stringMatching(/^attachments\/x[0-9a-f]+\/x[0-9a-f]+\/[0-9a-f]+$/);
@@ -187,7 +190,7 @@ describe('a refused URL', () => {
     expect([...app.originals.reads]).toEqual([[absent, 2]]);
   });
 
-  test('takes nothing from a good one at the same time, and fails where the storage fails', async () => {
+  test('does not disturb a concurrent valid request, and fails if the storage fails', async () => {
     const { app, request } = await start();
     const paths = [signedPath(key, later, 'width=30'), `/${key}?width=30`];
     const answers = await Promise.all([...paths, ...paths].map(request));
@@ -199,7 +202,7 @@ describe('a refused URL', () => {
   });
 });
 
-describe('all URLs are counted by their verdicts', () => {
+describe('URLs are counted by verdict', () => {
   const [query, age] = [signatureOf(key, later), 'public, max-age=3599'];
   const urls: Readonly<Record<string, readonly [query: string, reported: string]>> = {
     valid: [query, age],
@@ -209,7 +212,7 @@ describe('all URLs are counted by their verdicts', () => {
     expired: [signatureOf(key, now), 'public, max-age=0'],
   };
 
-  test.each(['off', 'report', 'enforce'])('where ATTACHMENT_SIGNING is %s', async (mode) => {
+  test.each(['off', 'report', 'enforce'])('with ATTACHMENT_SIGNING=%s', async (mode) => {
     const world = await start({ ...metricsSettings, ATTACHMENT_SIGNING: mode });
     const { app, request } = world;
     for (const [verdict, [signature, reported]] of Object.entries(urls)) {
@@ -220,7 +223,7 @@ describe('all URLs are counted by their verdicts', () => {
         expect(await request(`/${key}?${parameters}&${signature}`), verdict).toEqual(expected);
       }
     }
-    // A hit that ends is counted as such.
+    // A hit that expired is counted as expired.
     world.time = later;
     await request(`/${key}?width=20&${query}`);
     const { read } = await scrape(app);

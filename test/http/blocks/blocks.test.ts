@@ -320,7 +320,10 @@ describe('blocks', () => {
     const request = (query: string) =>
       app.requestAdmin(`/metadata/${key}${query}`, { headers: withToken });
     // A concurrent request without the digest neither prevents nor reverts the block.
-    const [withDigest] = await Promise.all([request('?sha256=true'), request('?placeholder=false')]);
+    const [withDigest] = await Promise.all([
+      request('?sha256=true'),
+      request('?placeholder=false'),
+    ]);
     expect(withDigest.json().sha256).toBe(sha256Of(bytes));
     await block(app, { sha256: [sha256Of(bytes)] });
     expect((await app.get(`/${key}`)).statusCode).toBe(451);

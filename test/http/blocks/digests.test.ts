@@ -121,16 +121,19 @@ describe('originals that are too large to be read completely', () => {
     expect((await app.get(url, { range: 'bytes=0-3' })).statusCode).toBe(451);
   });
 
-  test.each([{ etag: '"a"' }, {}])('of other sites are checked as well, with %j', async (fields) => {
-    const app = await useExternalApp({ settings: { ...settings, ...largeSettings } });
-    const bytes = Buffer.concat([samples.mp4, large]);
-    app.site.serve('/a.mp4', bytes, fields);
-    await block(app, bytes);
-    expect((await app.request('/a.mp4')).status).toBe(200);
-    await expect.poll(async () => (await app.request('/a.mp4')).status).toBe(451);
-    const ranged = await app.request('/a.mp4', '', { headers: { range: 'bytes=0-3' } });
-    expect(ranged.status).toBe(451);
-  });
+  test.each([{ etag: '"a"' }, {}])(
+    'of other sites are checked as well, with %j',
+    async (fields) => {
+      const app = await useExternalApp({ settings: { ...settings, ...largeSettings } });
+      const bytes = Buffer.concat([samples.mp4, large]);
+      app.site.serve('/a.mp4', bytes, fields);
+      await block(app, bytes);
+      expect((await app.request('/a.mp4')).status).toBe(200);
+      await expect.poll(async () => (await app.request('/a.mp4')).status).toBe(451);
+      const ranged = await app.request('/a.mp4', '', { headers: { range: 'bytes=0-3' } });
+      expect(ranged.status).toBe(451);
+    },
+  );
 });
 
 describe('hashing in the background', () => {

@@ -45,15 +45,18 @@ describe('an original replaced by a blocked one', () => {
       '/attachments/1/2/a.mp4',
       '/attachments/1/2/a.mp4?format=webp',
     ],
-  ])('is a 451 while the record of the earlier one is fresh: %s', async (_, name, before, after) => {
-    const app = await useTestApp({ settings: { ...settings, ...withDecoder } });
-    const blocked = name.endsWith('.mp4') ? samples.mp4 : samples.jpeg;
-    app.originals.put(name, samples.png);
-    await block(app, blocked);
-    expect((await app.get(before)).statusCode).toBe(200);
-    app.originals.put(name, blocked);
-    expect((await app.get(after)).statusCode).toBe(451);
-  });
+  ])(
+    'is a 451 while the record of the earlier one is fresh: %s',
+    async (_, name, before, after) => {
+      const app = await useTestApp({ settings: { ...settings, ...withDecoder } });
+      const blocked = name.endsWith('.mp4') ? samples.mp4 : samples.jpeg;
+      app.originals.put(name, samples.png);
+      await block(app, blocked);
+      expect((await app.get(before)).statusCode).toBe(200);
+      app.originals.put(name, blocked);
+      expect((await app.get(after)).statusCode).toBe(451);
+    },
+  );
 
   test.each(ways)(
     'is a 451 even if it was another one while it was hashed: %s %j',
@@ -102,7 +105,7 @@ test('metadata contain no bytes of a blocked original, regardless of when it was
   expect(statuses).toContain(200);
 });
 
-describe("external media replaced by a blocked original", () => {
+describe('external media replaced by a blocked original', () => {
   test('are a 451 in a new size', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);

@@ -104,7 +104,7 @@ describe('the first block by SHA-256', () => {
     expect(await sent()).toBeGreaterThan(large.length);
   });
 
-  test("cuts off external media whose digest is known from a rendering", async () => {
+  test('cuts off external media whose digest is known from a rendering', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', picture, { etag: '"a"' });
     expect((await app.request('/a.png', 'width=8')).status).toBe(200);

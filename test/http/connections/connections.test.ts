@@ -12,7 +12,7 @@ let origin: MemoryOrigin;
 async function start(settings: Record<string, string>): Promise<void> {
   app = await useTestApp({ settings, clientLimits: { sweepIntervalMs: 5 } });
   origin = app.originals;
-  // More than the buffers of a connection hold.
+  // Larger than the buffers of a connection.
   origin.put('attachments/1/2/large', Buffer.alloc(48 * 1024 * 1024));
 }
 
@@ -21,7 +21,7 @@ const open = async (options?: ConnectOptions) => (await app.connect(options)).re
 const openMany = (length: number, options?: ConnectOptions) =>
   Promise.all(Array.from({ length }, () => open(options)));
 
-/** Asks, and keeps the connection. */
+/** Sends a request and keeps the connection open. */
 async function request(socket: Socket, fields = ''): Promise<number> {
   socket.write(`GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${fields}\r\n`);
   const [bytes] = await once(socket, 'data');
@@ -30,8 +30,8 @@ async function request(socket: Socket, fields = ''): Promise<number> {
 
 const LARGE = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
 
-describe('at the bound of connections', () => {
-  it('the one that has been idle for the longest time is evicted', async () => {
+describe('at the maximum number of connections', () => {
+  it('evicts the connection that has been idle longest', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const gone = await open();
     await request(gone);
@@ -40,14 +40,14 @@ describe('at the bound of connections', () => {
     const clients = await openMany(3);
     for (const client of clients) expect(await request(client)).toBe(200);
     const [first, second, third] = clients;
-    if (first) await request(first); // the second is now the longest idle one
+    if (first) await request(first); // the second is now idle longest
     const newcomer = await open();
     expect(await request(newcomer)).toBe(200);
     await expect.poll(() => second?.closed).toBe(true);
     for (const client of [first, third, newcomer]) expect(client?.closed).toBe(false);
   });
 
-  it('those without a request are closed before those with one', async () => {
+  it('evicts connections without a request before others', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const idle = await open();
     await request(idle);
@@ -64,7 +64,7 @@ describe('at the bound of connections', () => {
     }
   });
 
-  it('those in progress stay; the new one is closed', async () => {
+  it('keeps active connections and closes the new one', async () => {
     await start({ MAX_CONNECTIONS: '1' });
     const busy = await open();
     busy.pause().write(LARGE);
@@ -79,21 +79,21 @@ describe('at the bound of connections', () => {
     expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
   });
 
-  it('handshakes are connections, too', async () => {
+  it('counts handshakes as connections', async () => {
     await start({ MAX_CONNECTIONS: '5', ...tlsSettings });
     const silent = await openMany(20, { isTls: false });
     const countClosed = () => silent.filter(({ closed }) => closed).length;
     await expect.poll(countClosed).toBeGreaterThanOrEqual(15);
     const client = await open();
     expect(await request(client)).toBe(200);
-    // Those in the handshake go before it.
+    // Connections in the handshake are evicted before it.
     await openMany(20, { isTls: false });
     expect(await request(client)).toBe(200);
   });
 });
 
 describe('requests', () => {
-  it('in progress are at most half of the connections; more are rejected with Retry-After', async () => {
+  it('in progress are limited to half of the connections; others get a 503 with Retry-After', async () => {
     await start({ MAX_CONNECTIONS: '20' });
     const busy = await openMany(10);
     for (const socket of busy) socket.pause().write(LARGE);
@@ -101,7 +101,7 @@ describe('requests', () => {
     const refused = await app.send('GET', '/avatars/0.png');
     expect(refused.status).toBe(503);
     expect(refused.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
-    // A proxy keeps its connection; a body that has not come yet ends one.
+    // A proxy keeps its connection, but a pending body ends it.
     const [proxy, slow] = [await open(), await open()];
     for (let time = 0; time < 3; time += 1) expect(await request(proxy)).toBe(503);
     expect(await request(slow, 'Content-Length: 5\r\n')).toBe(503);
@@ -113,7 +113,7 @@ describe('requests', () => {
     expect(await request(proxy)).toBe(200);
   });
 
-  it('of one connection that have no response yet are not without number', async () => {
+  it('that are pending on one connection are limited', async () => {
     await start({});
     const socket = (await open()).pause();
     socket.write(LARGE.repeat(32));

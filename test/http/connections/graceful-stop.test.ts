@@ -11,7 +11,7 @@ const start = (settings: Record<string, string> = {}) =>
   useTestApp({ settings, clientLimits: { sweepIntervalMs: 20 } });
 
 describe('a stop', () => {
-  it.each(eitherListener)('lets a running response end: %s', async (_, settings) => {
+  it.each(eitherListener)('completes a running response: %s', async (_, settings) => {
     const app = await start(settings);
     const opened = defer<void>();
     app.originals.put('attachments/1/2/a', samples.text);
@@ -37,7 +37,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('still serves a request on its way over an idle or a new connection, and closes that', async () => {
+  it('serves a request on its way over an idle or new connection, then closes the connection', async () => {
     const app = await useTestApp({ clientLimits: { idleGraceMs: 60_000, sweepIntervalMs: 20 } });
     const idle = await app.begin('/avatars/0.png');
     await once(idle, 'data');
@@ -54,7 +54,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('closes a connection whose response had begun before, and promised to keep it', async () => {
+  it('closes a connection after a response that had begun before with keep-alive', async () => {
     const app = await start();
     const body = new PassThrough();
     body.write(Buffer.alloc(10_000));
@@ -71,7 +71,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('is not delayed by one that connects at the last moment', async () => {
+  it('is not delayed by a connection at the last moment', async () => {
     const app = await start();
     app.server.addHook('preClose', async () => {
       const late = await app.connect();

@@ -7,42 +7,42 @@ import { chunked, get, line, NO_CHUNKS } from '../../surface/unsound-messages.ts
 
 const app = shareTestApp();
 
-/** What another server on the way could let through as a second request. */
+/** Could pass another server as part of the first request. */
 const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
 const BREW = line('BREW /avatars/0.png HTTP/1.1');
 const EXPECT = 'Expect: 100-continue\r\n';
 const EMPTY_POST = line('POST /avatars/0.png HTTP/1.1\r\nContent-Length: 2');
 const TEN = 'A\r\nxxxxxxxxxx\r\n';
 
-/** Ends the connection if nothing has; only one that is still understood gets a response to it, which is a 204. */
+/** Closes the connection. If the server still understands it, it responds with a 204. */
 const LAST = 'OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-// What two servers could read in two ways: test/surface. Here is what is told only where it comes in one packet, or by
-// what follows it: each row is sent with a second request behind it.
+// test/surface checks ambiguous requests. These rows need one packet, or are detected by the second request that
+// follows.
 it.each([
   ['400', 'HTTP/0.9', 'GET /avatars/0.png\r\n'],
-  ['200 400', 'a body that is none', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n')],
-  ['405 400', 'a POST with a body of no length', `${line('POST /avatars/0.png HTTP/1.1')}xx x`],
-  // The body's fault is found when the response is out; there is no second one to the same request.
+  ['200 400', 'an invalid body', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n')],
+  ['405 400', 'a POST with a body but no length', `${line('POST /avatars/0.png HTTP/1.1')}xx x`],
+  // The error in the body is found after the response, and a request gets only one response.
   ['200', 'a chunk without an end', chunked(`1\r\nx${NO_CHUNKS}`)],
 
-  // What follows is nothing to us.
+  // The rest is ignored.
   ['200', 'Connection: close', get('Connection: close\r\n')],
   ['200', 'an upgrade to h2c', get('Connection: Upgrade\r\nUpgrade: h2c\r\n')],
-  ['200', 'an upgrade, and its first words', get('Upgrade: websocket\r\n', 'other words\r\n\r\n')],
-  ['200', 'a body that is not known to come', get(`${EXPECT}Content-Length: 5\r\n`, 'xxxxx')],
+  ['200', 'an upgrade with further bytes', get('Upgrade: websocket\r\n', 'other words\r\n\r\n')],
+  ['200', 'a body after an ignored expectation', get(`${EXPECT}Content-Length: 5\r\n`, 'xxxxx')],
   ['200', 'no host in HTTP/1.0', 'GET /avatars/0.png HTTP/1.0\r\n\r\n'],
   ['405', 'a CONNECT', line('CONNECT a:80 HTTP/1.1')],
-  // Its refusal must not get into the middle of the response before.
+  // Its rejection must not interrupt the earlier response.
   ['200', 'a request and a CONNECT', get('') + line('CONNECT a:80 HTTP/1.1')],
-  ['405', 'a method that is on no list', BREW],
+  ['405', 'an unknown method', BREW],
   ['200 200 405', 'the same, after others', get('') + get('') + BREW],
   ['405', 'the same, after an empty line', `\r\n${BREW}`],
   ['405 405', 'the same, after a body of an empty line', `${EMPTY_POST}\r\n${BREW}`],
-  ['405', 'a method of signs', line("!#$%&'*+.^_`|~-9 /avatars/0.png HTTP/1.1")],
-  ['404', 'such a method of no path', line('BREW /nothing HTTP/1.1')],
+  ['405', 'a method of special characters', line("!#$%&'*+.^_`|~-9 /avatars/0.png HTTP/1.1")],
+  ['404', 'an unknown method and path', line('BREW /nothing HTTP/1.1')],
 
-  // What can be read in one way alone.
+  // Unambiguous.
   ['200 404 204', 'a length with zeros', get('Content-Length: 05\r\n', 'xxxxx')],
   ['200 404 204', 'a length between spaces', get('Content-Length:  5 \r\n', 'xxxxx')],
   ['200 404 204', 'chunks in capitals', get('TRANSFER-ENCODING:\tCHUNKED\r\n', TEN + NO_CHUNKS)],
@@ -51,11 +51,11 @@ it.each([
   ['200 404 204', 'a length with an underscore', get('Content_Length: 5\r\n')],
   ['200 404 204', 'an empty host', 'GET /avatars/0.png HTTP/1.1\r\nHost:\r\n\r\n'],
   ['200 404 204', 'another host in the target', line('GET http://b/avatars/0.png HTTP/1.1')],
-  ['200 404 204', 'empty lines before it', `\r\n\r\n${get('')}`],
-  ['200 404 204', 'an expectation that means nothing', get('Expect: the-unexpected\r\n')],
-  // Node would write its 100 between the head and the body of a response that waits for another one.
-  ['200 200', 'a second one with an expectation', get('') + get(EXPECT)],
-] as const)('the responses of a connection are %s to %s', async (expected, _, bytes) => {
+  ['200 404 204', 'leading empty lines', `\r\n\r\n${get('')}`],
+  ['200 404 204', 'an unknown expectation', get('Expect: the-unexpected\r\n')],
+  // Node would write its 100 between the head and the body of the earlier response.
+  ['200 200', 'a second request with an expectation', get('') + get(EXPECT)],
+] as const)('a connection responds with %s to %s', async (expected, _, bytes) => {
   const responses = readResponses(await sendBytes(await app.listen(), bytes + SECOND + LAST));
   expect(responses.map(({ status }) => status).join(' ')).toBe(expected);
   const { headers } = responses.at(-1) ?? expect.fail();
@@ -65,7 +65,7 @@ it.each([
   expect(app.log.errors).toEqual([]);
 });
 
-it('a head in two packets, and bytes after it in the second, are parsed like one', async () => {
+it('parses a head in two packets, with bytes after it in the second, like a single packet', async () => {
   const socket = await app.connect();
   const { bytes, whole } = collect(socket);
   const [first, last] = [get(''), get('Connection: close\r\n').replace('Host: ', 'Host:  ')];
@@ -75,8 +75,8 @@ it('a head in two packets, and bytes after it in the second, are parsed like one
   expect(readResponses(await whole()).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-it('the rejection of garbage is never sent within a response', async () => {
-  const size = 8 * 1024 * 1024; // more than the buffers of a connection hold
+it('never sends a rejection of invalid bytes within a response', async () => {
+  const size = 8 * 1024 * 1024; // larger than the buffers of a connection
   app.originals.put('attachments/1/2/zeros', Buffer.alloc(size));
   let received = (): number => 0;
   app.server.server.on('connection', (theirs: Socket) => {

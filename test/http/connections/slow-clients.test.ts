@@ -9,9 +9,9 @@ import { findErrorDeviations } from '../../support/openapi/openapi-reader.ts';
 import { trickle } from '../../support/sites/hostile-server.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
-/** Short enough to be waited for, and far enough apart not to be confused. */
+/** Short enough for tests, and different enough to be distinguished. */
 const short = { headTimeoutMs: 200, requestTimeoutMs: 600, sweepIntervalMs: 20 };
-/** From our last word to the end of a connection that its client does not close. */
+/** From the last byte of the server to the end of a connection that its client does not close. */
 const LINGER_MS = 2_000;
 const MEGABYTE = 1_000_000;
 
@@ -21,7 +21,7 @@ async function start(options: TestAppOptions = {}): Promise<void> {
   app = await useTestApp({ clientLimits: short, ...options });
 }
 
-/** Waits for two sweeps, at least. */
+/** Waits for at least two sweeps. */
 const sweeps = () => sleep(60);
 
 const LINE = 'GET /avatars/0.png HTTP/1.1\r\n';
@@ -32,22 +32,25 @@ const post = (lengthBytes: number): string =>
   `POST /avatars/0.png HTTP/1.1\r\n${HOST}Content-Length: ${lengthBytes}\r\n\r\n`;
 
 const BODY = 'x'.repeat(500_000);
-/**
- * What a client sends, and byte by byte after that; what it gets until the server hangs up, and after how long that is at
- * the least.
- */
+/** Bytes that a client sends at once and then byte by byte, the responses, and the minimum time until the server closes. */
 const rows: readonly [name: string, at: string, after: string, statuses: number[], ms: number][] = [
-  ['not a word', '', '', [408], 150],
+  ['nothing', '', '', [408], 150],
   ['half a request line', 'GET /avatars/0', '', [408], 150],
   ['a request line byte by byte', '', `GET /${'x'.repeat(999)}`, [408], 150],
   ['one field after the other', LINE + HOST, 'X: y\r\n', [408], 150],
   ['half of a second request', get('') + LINE, '', [200, 408], 150],
-  ['no body, for which no response waits', get('Content-Length: 1000000\r\n'), 'x', [200], 500],
-  ['a body, which is read over', post(500_000) + BODY + get(CLOSE), '', [405, 200], 0],
+  [
+    'a body that never ends, after the response',
+    get('Content-Length: 1000000\r\n'),
+    'x',
+    [200],
+    500,
+  ],
+  ['a body that is discarded', post(500_000) + BODY + get(CLOSE), '', [405, 200], 0],
 ];
 
 describe.each(eitherListener)('%s, a client', (_, settings) => {
-  it.each(rows)('that sends %s', async (...[, atOnce, after, statuses, leastMs]) => {
+  it.each(rows)('that sends %s', async (...[, atOnce, after, statuses, minMs]) => {
     await start({ settings });
     await app.listen();
     const startMs = performance.now();
@@ -56,7 +59,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     socket.write(atOnce);
     trickle(socket, after.repeat(1_000), 5);
     const responses = readResponses(await closed);
-    expect(performance.now() - startMs).toBeGreaterThan(leastMs);
+    expect(performance.now() - startMs).toBeGreaterThan(minMs);
     expect(responses.map(({ status }) => status)).toEqual(statuses);
     for (const response of responses.filter(({ status }) => status === 408)) {
       expect(findErrorDeviations('GET', response)).toEqual([]);
@@ -65,7 +68,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     expect(app.log.errors).toEqual([]);
   });
 
-  it('that sends a body without end is not read for ever', async () => {
+  it('that sends an endless body is disconnected', async () => {
     await start({ settings });
     let readBytes = (): number => 0;
     app.server.server.once('connection', (transport: Socket) => {
@@ -84,16 +87,16 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     app.clock.advance(2 * LINGER_MS);
     expect(readResponses(await closed).map(({ status }) => status)).toEqual([405]);
     expect(readBytes()).toBeGreaterThan(MEGABYTE);
-    expect(readBytes()).toBeLessThan(10 * MEGABYTE); // TLS reads some ahead
+    expect(readBytes()).toBeLessThan(10 * MEGABYTE); // TLS buffers some more
   });
 
-  it('that still sends when it has had its last response is not reset, lest that be lost', async () => {
+  it('that still sends after the last response is not reset, which could lose the response', async () => {
     await start({ settings });
     const socket = await app.connect({ allowHalfOpen: true });
     const { bytes } = collect(socket);
     socket.write(`${get(`${CLOSE}Content-Length: 20\r\n`)}0123456789`);
     await once(socket, 'end');
-    // What comes too late is read, and the connection closed when the client closes it; an error would be thrown here.
+    // The server reads later bytes, and closes when the client does. An error would be thrown here.
     const closed = once(socket, 'close');
     socket.write('01234');
     await sweeps();
@@ -102,7 +105,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     expect(parseResponse(bytes()).status).toBe(200);
   });
 
-  it('that is idle is closed later than by the proxy in front', async () => {
+  it('that is idle is disconnected later than by the proxy in front', async () => {
     await start({ settings });
     const socket = await app.begin('/avatars/0.png');
     await once(socket, 'data');
@@ -116,11 +119,11 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
   });
 });
 
-describe('a client that has got its final response', () => {
+describe('a client that has received its final response', () => {
   it.each([
     ['a request', get(CLOSE)],
     ['no HTTP', 'garbage\r\n\r\n'],
-  ])('to %s is cut off at its deadline, even if it continues', async (_, bytes) => {
+  ])('to %s is disconnected at its deadline, even if it continues to send', async (_, bytes) => {
     await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
     const socket = await app.connect({ allowHalfOpen: true });
     const ended = once(socket.resume(), 'end');
@@ -134,7 +137,7 @@ describe('a client that has got its final response', () => {
     await expect.poll(() => socket.closed).toBe(true);
   });
 
-  it('starts no further request of its connection after that', async () => {
+  it('gets no response to further requests', async () => {
     await start();
     const socket = await app.begin('/avatars/0.png', { allowHalfOpen: true });
     const ended = once(socket, 'end');
@@ -149,10 +152,10 @@ describe('a client that has got its final response', () => {
 });
 
 it.each([
-  ['not a word', ''],
-  ['half a greeting', '\u0016\u0003\u0001\u0002'],
+  ['nothing', ''],
+  ['half a ClientHello', '\u0016\u0003\u0001\u0002'],
   ['HTTP without TLS', get('')],
-])('a handshake that is %s is cut off', async (_, bytes) => {
+])('a handshake of %s is cut off', async (_, bytes) => {
   await start({ settings: tlsSettings, clientLimits: { ...short, handshakeTimeoutMs: 200 } });
   await sendBytes(await app.listen(), bytes);
   expect(app.log.errors).toEqual([]);
@@ -166,10 +169,10 @@ describe('a head that is too large', () => {
     ['a long URL', `/icons/1/ab.png?v=${'x'.repeat(MEGABYTE)}`, {}, 431],
     ['a long field', '/avatars/0.png', fields(1, MEGABYTE), 431],
     ['very many fields', '/avatars/0.png', fields(50_000, 1), 431],
-    // With Host and Connection.
+    // In addition to Host and Connection.
     ['101 fields', '/avatars/0.png', fields(99, 1), 431],
     ['no more than 100', '/avatars/0.png', fields(98, 100), 200],
-  ])('is rejected, although the client is still sending: %s', async (_, path, headers, status) => {
+  ])('is rejected while the client still sends: %s', async (_, path, headers, status) => {
     await start();
     expect((await app.send('GET', path, headers)).status).toBe(status);
   });

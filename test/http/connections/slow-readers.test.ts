@@ -8,9 +8,9 @@ import { eitherListener } from '../../support/http/tls-files.ts';
 import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 const WINDOW_MS = 60_000;
-/** The same where few more requests could be taken. */
+/** The same when few further requests could be accepted. */
 const CROWDED_WINDOW_MS = 10_000;
-/** More than the buffers of a connection hold: 4 MiB at the sender, 6 at the receiver. */
+/** Larger than the buffers of a connection: 4 MiB at the sender, 6 MiB at the receiver. */
 const LARGE_BYTES = 48 * 1024 * 1024;
 const large = Buffer.alloc(LARGE_BYTES);
 const LARGE = '/attachments/1/2/large';
@@ -26,10 +26,10 @@ async function start(options: TestAppOptions = {}): Promise<void> {
 
 const countBodies = (): number => app.originals.openBodies;
 
-/** By which the service's time passes. */
+/** Step of the service's clock. */
 const STEP_MS = 2_000;
 
-/** Lets the service's time pass, a step for each look, until something has happened; returns how long. */
+/** Advances the service's clock until a condition holds; returns the elapsed time. */
 async function passTimeUntil(hasHappened: () => boolean, atMostMs = 4 * WINDOW_MS) {
   let passedMs = 0;
   while (!hasHappened() && passedMs < atMostMs) {
@@ -46,47 +46,47 @@ async function passTime(durationMs: number): Promise<void> {
   await passTimeUntil(() => app.clock.nowMs() >= end, durationMs + STEP_MS);
 }
 
-/** What the system still has to send from a port (Linux, proc(5)). */
+/** Returns the unsent bytes of a port (Linux, proc(5)). */
 function countUnsentBytes(from: number): number {
   const port = from.toString(16).toUpperCase().padStart(4, '0');
-  // The state 0A is that of the listener.
+  // State 0A is LISTEN.
   const line = new RegExp(`^ *\\d+: [0-9A-F]{8}:${port} \\S+ (?!0A)\\S+ ([0-9A-F]+):`, 'gm');
   const queues = [...readFileSync('/proc/net/tcp', 'utf8').matchAll(line)];
   return queues.reduce((sum, [, queue = '']) => sum + Number.parseInt(queue, 16), 0);
 }
 
-/** A client that asks for the large attachment and takes no byte of it. */
+/** Starts a client that requests the large attachment and reads nothing. */
 async function requestAndStall(): Promise<Socket> {
   const socket = (await app.begin(LARGE)).pause();
   await expect.poll(countBodies).toBe(1);
   return socket;
 }
 
-/** The client is cut off after this time, give or take. */
+/** Expects a disconnect after about this time. */
 async function expectCutAfter(windowMs: number): Promise<void> {
   const passedMs = await passTimeUntil(() => countBodies() === 0);
   expect(passedMs).toBeGreaterThanOrEqual(windowMs);
   expect(passedMs).toBeLessThan(1.5 * windowMs);
 }
 
-describe('a client that does not take its response', () => {
+describe('a client that does not read its response', () => {
   it('is cut off after a minute, and its memory is freed', async () => {
     await start();
     await requestAndStall();
     await expect.poll(() => countUnsentBytes(port)).toBeGreaterThan(1_000_000);
     await expectCutAfter(WINDOW_MS);
-    // Reset, not just closed: the system would hold 4 MiB, and go on trying to deliver them.
+    // A reset: after a close, the kernel would buffer 4 MiB and try to deliver them.
     await expect.poll(() => countUnsentBytes(port)).toBe(0);
     expect(app.log.entries).toMatchObject([{ level: 'warn', details: { slowReaders: 1 } }]);
   });
 
-  it('is cut off sooner if few more requests could be accepted', async () => {
+  it('is cut off sooner if few further requests can be accepted', async () => {
     await start({ settings: { MAX_CONNECTIONS: '2' } });
     await requestAndStall();
     await expectCutAfter(CROWDED_WINDOW_MS);
   });
 
-  it('is also cut off if it reads a little now and then', async () => {
+  it('is cut off if it reads only a little now and then', async () => {
     await start();
     const socket = await requestAndStall();
     const passedMs = await passTimeUntil(() => {
@@ -113,7 +113,7 @@ describe('a client that does not take its response', () => {
     await expect.poll(countBodies).toBe(0);
   });
 
-  it('is not one that waits for the origin, or for the response before its own', async () => {
+  it('is not stalled while it waits for the origin, or for an earlier response', async () => {
     await start();
     app.originals.put('attachments/1/2/stalls', Buffer.alloc(20_000));
     const body = new PassThrough();
@@ -133,9 +133,9 @@ describe('a client that does not take its response', () => {
   });
 
   it.each<[string, (socket: Socket) => unknown]>([
-    ['that is cut off', () => passTimeUntil(() => countBodies() === 0)],
+    ['a client that is cut off', () => passTimeUntil(() => countBodies() === 0)],
     ['that leaves', (socket) => socket.destroy()],
-  ])('%s takes its pipelined requests along, which hold nothing any more', async (_, end) => {
+  ])('%s also ends its pipelined requests, and frees their memory', async (_, end) => {
     await start();
     const socket = await requestAndStall();
     socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(3));
@@ -145,8 +145,8 @@ describe('a client that does not take its response', () => {
   });
 });
 
-it('a large result waits in the store, not in a buffer for each client, and arrives complete', async () => {
-  const result = Buffer.from(large).fill('these are no zeros');
+it('a large result is buffered once in the store, not for each client, and arrives completely', async () => {
+  const result = Buffer.from(large).fill('not only zeros');
   await start({ renderer: { render: async () => result } });
   app.originals.put('icons/1/ab', samples.jpeg);
   let mostBytes = 0;

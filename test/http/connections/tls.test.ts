@@ -4,16 +4,16 @@ import { describe, expect, test } from 'vitest';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 
-describe('with a certificate, the listener', () => {
+describe('the listener with a certificate', () => {
   const app = shareTestApp({ settings: tlsSettings, logged: 'debug' });
 
-  // That it sends large bodies whole, slow-readers.test.ts tells.
-  test('knows the address of its client', async () => {
+  // slow-readers.test.ts checks large bodies.
+  test('reports the address of the client', async () => {
     await app.send('GET', '/nothing');
     await expect.poll(() => app.requests.at(-1)?.client).toBe('127.0.0.1');
   });
 
-  // OpenSSL 3 offers what is older than 1.2 at its lowest security level alone.
+  // OpenSSL 3 offers versions before 1.2 only at its lowest security level.
   const only = (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
     return { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' };
   };
@@ -25,7 +25,7 @@ describe('with a certificate, the listener', () => {
     [{ ALPNProtocols: ['http/1.1'] }, 'TLSv1.3 http/1.1'],
     [{ ALPNProtocols: ['h2', 'http/1.1'] }, 'TLSv1.3 http/1.1'],
     [{ ALPNProtocols: ['h2'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
-  ])('offered %j agrees on %s', async (offer, agreed) => {
+  ])('with the offer %j negotiates %s', async (offer, negotiated) => {
     const port = await app.listen();
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...offer });
     const outcome = await once(socket, 'secureConnect').then(
@@ -33,6 +33,6 @@ describe('with a certificate, the listener', () => {
       (error) => error.code,
     );
     socket.destroy();
-    expect(outcome).toBe(agreed);
+    expect(outcome).toBe(negotiated);
   });
 });

@@ -25,7 +25,7 @@ const start = (EXPLORER: string, settings = {}) =>
     settings: { EXPLORER, STORAGE_DIR: join(directory.path, 'originals'), ...settings },
   });
 
-test('the page and its data are not kept, framed or read from elsewhere, and are all there is', async () => {
+test('the page and its data are not cached, framed or readable by other sites, and have no other files', async () => {
   const { server, get } = await start('on');
   const types: unknown[] = [];
   for (const url of PATHS) {
@@ -69,7 +69,7 @@ test('the page and its data are not kept, framed or read from elsewhere, and are
   }
 });
 
-test('the paths of a disabled explorer are a 404 like any other', async () => {
+test('the paths of a disabled explorer return a 404 like any other', async () => {
   const { server } = await start('off');
   for (const url of PATHS) {
     for (const method of ['GET', 'OPTIONS', 'POST'] as const) {
@@ -80,7 +80,7 @@ test('the paths of a disabled explorer are a 404 like any other', async () => {
   }
 });
 
-test('the contract is that of the tables', async () => {
+test('describes the tables of the contract', async () => {
   const { get } = await start('on');
   const { resources, external } = (await get('/explorer/contract.json')).json();
   const all = [...resources, ...external].map(({ name }) => name);
@@ -91,7 +91,7 @@ test('the contract is that of the tables', async () => {
   expect(resources[0]).toMatchObject({ template, extensions });
 });
 
-test('the originals are those of the storage, listed again after two seconds; failures are not cached', async () => {
+test('lists originals in the storage again after two seconds, and does not cache failures', async () => {
   await directory.put('secret', 'secret');
   await symlink(join(directory.path, 'secret'), join(directory.path, 'originals/avatars/1/link'));
   const { clock, get, log } = await start('on');
@@ -122,7 +122,7 @@ test('the originals are those of the storage, listed again after two seconds; fa
   expect((await get(LIST)).statusCode).toBe(200);
 });
 
-test('the facts are of each path, in their order, of fifty at most, and each gives its place back', async () => {
+test('returns the properties of each path, in order, up to fifty, and frees all slots', async () => {
   const { get, originals } = await start('on');
   originals.put('avatars/1/ab12', samples.jpeg);
   originals.put('attachments/1/2/note.txt', samples.text);
@@ -133,7 +133,7 @@ test('the facts are of each path, in their order, of fifty at most, and each giv
   const described = await request([
     ...['/avatars/1/ab12.webp', '/avatars/3.png', '/attachments/1/2/note.txt'],
     ...['/avatars/x/y.webp', 'nothing', '/avatars/9.png'],
-    ...Array(3).fill('/avatars/1/absent.webp'), // more than are described at a time
+    ...Array(3).fill('/avatars/1/absent.webp'), // more than are described concurrently
   ]);
   expect(described).toMatchObject([
     { format: 'jpeg', frames: 1, isMoving: false, sizeBytes: samples.jpeg.length },
@@ -145,7 +145,7 @@ test('the facts are of each path, in their order, of fifty at most, and each giv
   expect(originals.openBodies).toBe(0);
 });
 
-test('the facts of a video have its codec and duration, and no frame is decoded for them', async () => {
+test('returns codec and duration of a video without decoding a frame', async () => {
   const { get, originals, renderer } = await start('on');
   originals.put('attachments/1/2/clip.mp4', readFileSync('fixtures/video/clip-h264.mp4'));
   const size = { widthPx: 240, heightPx: 160, sizeBytes: 2464 };

@@ -3,10 +3,10 @@ import { isRebound } from '../../../src/http/explorer/handler.ts';
 import { eitherListener } from '../../support/http/tls-files.ts';
 import { useTestApp } from '../../support/test-app.ts';
 
-/** Where Node does not know the address, it is taken for our own. */
+/** A socket without an address counts as loopback. */
 const own = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', undefined];
 const networks = ['192.0.2.7', '10.0.0.1', '2001:db8::1', '::ffff:192.0.2.7', '::12'];
-/** No one can point such a name elsewhere. */
+/** Names that cannot be pointed elsewhere. */
 const trusted = [
   ...['localhost', 'localhost:3000', 'LocalHost:3000', 'pictures.localhost:3000', 'a.b.localhost'],
   ...['127.0.0.1:3000', '192.0.2.7', '[::1]:3000', '[::1]'],
@@ -22,15 +22,18 @@ test.each([
   ...suspicious.map((host) => [host, own, true] as const),
   ['media.example', networks, false] as const,
   [undefined, networks, false] as const,
-])('a request for %s at %j is suspicious: %s', (host, addresses, isSuspicious) => {
-  for (const localAddress of addresses) {
-    const headers = host === undefined ? {} : { host };
-    expect(isRebound({ headers, socket: { localAddress } })).toBe(isSuspicious);
-  }
-});
+])(
+  'reports for host %s at %j whether the request was rebound: %s',
+  (host, addresses, isRebinding) => {
+    for (const localAddress of addresses) {
+      const headers = host === undefined ? {} : { host };
+      expect(isRebound({ headers, socket: { localAddress } })).toBe(isRebinding);
+    }
+  },
+);
 
 test.each(eitherListener)(
-  'a page whose name leads to this machine finds no explorer: %s',
+  'a page whose name resolves to this machine finds no explorer: %s',
   async (_, settings) => {
     const { get, listen, send } = await useTestApp({ settings: { EXPLORER: 'on', ...settings } });
     const port = await listen();

@@ -17,12 +17,16 @@ beforeEach(async () => {
   app.site.serve('/cat.jpg', samples.jpeg, { 'content-type': 'image/jpeg', etag: '"one"' });
 });
 
-// What a response about another site's media says: test/surface. Here is what is asked of the site.
+// test/surface checks the responses. This file checks the requests to the site.
 
-test('media of another site are requested only with headers of Darkroom', async () => {
-  const own = { cookie: 'a=b', referer: 'https://chat.example/', 'x-forwarded-for': '9.9.9.9' };
+test('requests external media only with headers of Darkroom', async () => {
+  const clientHeaders = {
+    cookie: 'a=b',
+    referer: 'https://chat.example/',
+    'x-forwarded-for': '9.9.9.9',
+  };
   const replaced = { authorization: 'secret', 'user-agent': 'a browser', accept: 'text/html' };
-  await app.request('/cat.jpg', 'width=50', { headers: { ...own, ...replaced } });
+  await app.request('/cat.jpg', 'width=50', { headers: { ...clientHeaders, ...replaced } });
   const { headers, method, url } = app.site.requests[0] ?? {};
   expect(headers).toEqual({
     host: `${SITE}:${app.site.port}`,
@@ -35,11 +39,11 @@ test('media of another site are requested only with headers of Darkroom', async 
   expect([method, url]).toEqual(['GET', '/cat.jpg']);
 });
 
-describe('a range of media of another site', () => {
+describe('a range of external media', () => {
   const video = Buffer.concat([samples.mp4, Buffer.alloc(200_000, 7)]);
 
   test.each([
-    // The first bytes are asked for once, and not for themselves where they are wanted.
+    // The first bytes are requested once, and not separately if they are part of the range.
     ['bytes=0-99', 'bytes=0-4099'],
     ['bytes=0-4099', 'bytes=0-4099'],
     ['bytes=0-99999', 'bytes=0-99999 bytes=0-99999'],
@@ -71,7 +75,7 @@ describe('a range of media of another site', () => {
   });
 
   test.each([['W/"weak"'], ['']])('is the complete file if the validator is %j', async (etag) => {
-    // The beginning that was asked for is let go of before: it would be a second one.
+    // The first request must be closed before, or it would be a second one.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
     app.site.serveRanges('/film.mp4', video, { etag });
     const response = await app.request('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
@@ -83,8 +87,8 @@ describe('a range of media of another site', () => {
 
   test.each([
     ['before', 0, 504],
-    ['behind', 50, 'cut'],
-  ])('that stalls %s its first byte is an error of the site', async (_, sentBytes, outcome) => {
+    ['after', 50, 'cut'],
+  ])('is an error of the site if it stalls %s its first byte', async (_, sentBytes, outcome) => {
     app = await useExternalApp({ limits: { pauseMs: 100 } });
     app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
@@ -102,10 +106,10 @@ describe('a range of media of another site', () => {
   });
 });
 
-test('a deadline that passes while this process stands still is not a 504', async () => {
+test('a deadline that passes while this process is blocked is not a 504', async () => {
   const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
   const site = await useHostileServer();
-  // The response is sent before the deadline could be noticed.
+  // The response arrives before the deadline can be noticed.
   site.behaviours.set('/answers', (socket) => {
     standStill(1_600);
     socket.write(head);
@@ -148,7 +152,7 @@ test('a site can be slow after a timely first byte, and pause during a complete 
   expect(await rendered).toBe(200);
 });
 
-test('an unasked 100 (Continue) of a site is skipped, also on a kept connection', async () => {
+test('skips an unsolicited 100 (Continue) of a site, also on a reused connection', async () => {
   app.site.handlers.set('/cat.jpg', (_request, response) => {
     response.writeContinue();
     response.writeHead(200, { 'content-length': samples.jpeg.length }).end(samples.jpeg);
@@ -160,7 +164,7 @@ test('an unasked 100 (Continue) of a site is skipped, also on a kept connection'
 });
 
 describe('502', () => {
-  test('is the same for every forbidden or failing URL', async () => {
+  test('is the same response for every forbidden or failing URL', async () => {
     app.site.handlers.set('/broken', (_request, response) => response.writeHead(500).end());
     app.resolver.set('evil.test', ['10.0.0.1']);
     app.resolver.set('closed.test', ['127.0.0.1']);

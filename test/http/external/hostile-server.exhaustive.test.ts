@@ -5,7 +5,7 @@ import { outcomeOf, SITE, useExternalApp } from '../../support/sites/external-ap
 import { type Behaviour, trickle, useHostileServer } from '../../support/sites/hostile-server.ts';
 import { samples } from '../../support/test-app.ts';
 
-/** What a client of ours gets: a status; or `cut`, a response that breaks off. */
+/** Result for a client: a status, or `cut` for an aborted response. */
 type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
 
 const { jpeg } = samples;
@@ -19,20 +19,20 @@ const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 
 type Pieces = readonly (string | Uint8Array)[];
 
-/** These bytes, and no end of the connection. */
+/** Sends these bytes and keeps the connection open. */
 const begin =
   (...pieces: Pieces): Behaviour =>
   (socket) => {
     for (const piece of pieces) socket.write(piece);
   };
 
-/** The same with an end. */
+/** Sends these bytes and closes the connection. */
 const send =
   (...pieces: Pieces): Behaviour =>
   (socket) =>
     void Readable.from(pieces).pipe(socket);
 
-/** These bytes, and then this again and again, as fast as it is taken. */
+/** Sends these bytes, then repeats a piece as fast as possible. */
 const endless =
   (piece: string | Uint8Array, ...before: Pieces): Behaviour =>
   (socket) => {
@@ -43,16 +43,16 @@ const endless =
     Readable.from(pieces()).pipe(socket);
   };
 
-/** A response, the head as text. */
+/** Sends a response with the head as text. */
 const respond = (head: string, body: Uint8Array | string = ''): Behaviour =>
   begin(`HTTP/1.1 ${head}\r\n`, body);
 
-/** A response with the picture in it, and these fields. */
+/** Sends the picture with these header fields. */
 const picture = (fields: string, body: Uint8Array = jpeg): Behaviour =>
   send(`HTTP/1.1 200 OK\r\n${fields}\r\n`, body);
 
 const status = (code: number, fields = ''): Behaviour =>
-  respond(`${code} Whatever\r\nContent-Length: 0\r\n${fields}`);
+  respond(`${code} Reason\r\nContent-Length: 0\r\n${fields}`);
 
 const chunked = (...chunks: Pieces): Behaviour => send(chunkedHead, ...chunks);
 
@@ -94,39 +94,39 @@ const redirects = [
 
 type Behaviours = Readonly<Record<string, Behaviour>>;
 
-/** The same with each of these. */
+/** Sends each of these in turn. */
 const withEach = <Item>(
   items: readonly Item[],
   row: (item: Item) => readonly [name: string, act: Behaviour],
 ): Behaviours => Object.fromEntries(items.map(row));
 
-/** Of what is asked for: a picture that is shown. */
+/** Valid enough: the picture is served. */
 const shown: Behaviours = {
-  'as it should be': begin(wholeHead, jpeg),
-  'no length, and the end of the connection': picture(''),
+  'a valid response': begin(wholeHead, jpeg),
+  'no length': picture(''),
   'HTTP/1.0': send('HTTP/1.0 200 OK\r\n\r\n', jpeg),
   chunks: chunked(asChunk(jpeg), '0\r\n\r\n'),
-  // Shorter than what is looked at to know its type.
+  // Shorter than the bytes that are read for the type.
   'a small picture and no length': picture('', dot),
   'a small picture in chunks': chunked(asChunk(dot), '0\r\n\r\n'),
-  'more bytes than announced': begin(wholeHead, Buffer.concat([jpeg, Buffer.alloc(9_000)])),
+  'more bytes than declared': begin(wholeHead, Buffer.concat([jpeg, Buffer.alloc(9_000)])),
   'the encoding identity': picture('Content-Encoding: identity\r\n'),
-  'hints before it': begin('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', wholeHead, jpeg),
-  'an unasked 100': begin('HTTP/1.1 100 Continue\r\n\r\n', wholeHead, jpeg),
-  'an unasked 100 with a field, after hints': begin(
+  'early hints': begin('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', wholeHead, jpeg),
+  'an unsolicited 100': begin('HTTP/1.1 100 Continue\r\n\r\n', wholeHead, jpeg),
+  'an unsolicited 100 with a field, after hints': begin(
     'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\nX-Field: 1\r\n\r\n',
     ...[wholeHead, jpeg],
   ),
   cookies: picture(`${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${whole}`),
-  'other names for the type': picture(`Content-Type: text/html\r\n${whole}`),
-  'a type that does not end': picture(`Content-Type: ${'a/'.repeat(5_000)}\r\n${whole}`),
+  'another media type': picture(`Content-Type: text/html\r\n${whole}`),
+  'a very long media type': picture(`Content-Type: ${'a/'.repeat(5_000)}\r\n${whole}`),
 };
 
-/** What is no response, or none that may be believed. */
+/** Invalid or untrustworthy responses. */
 const refused: Behaviours = {
   // Lengths.
   'a negative length': picture('Content-Length: -1\r\n'),
-  'a length that is none': picture('Content-Length: many\r\n'),
+  'a length that is not a number': picture('Content-Length: many\r\n'),
   'a length of 2^64': picture('Content-Length: 18446744073709551616\r\n'),
   'two lengths': picture(`${whole}Content-Length: 7\r\n`),
   'length and chunks': picture(`${whole}Transfer-Encoding: chunked\r\n`),
@@ -137,31 +137,31 @@ const refused: Behaviours = {
   }),
   'a transfer in gzip': picture('Transfer-Encoding: gzip, chunked\r\n', asChunk(gzipSync(jpeg))),
   // Chunks.
-  'a chunk of no size': chunked('zz\r\n'),
+  'a chunk with an invalid size': chunked('zz\r\n'),
   'a chunk of negative size': chunked('-5\r\nhello\r\n'),
   'a chunk of 2^64': chunked('10000000000000000\r\n', jpeg),
-  'a chunk that is longer than it says': chunked('5\r\n', jpeg, '\r\n0\r\n\r\n'),
+  'a chunk longer than its size': chunked('5\r\n', jpeg, '\r\n0\r\n\r\n'),
   // Statuses.
   ...withEach(statuses, (code) => [`the status ${code}`, status(code)]),
-  'a part that was not asked for': respond(
+  'an unsolicited range': respond(
     `206 Part\r\n${whole}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
     jpeg,
   ),
-  'parts in pieces': respond(
+  'a multipart range': respond(
     '206 Part\r\nContent-Type: multipart/byteranges; boundary=a\r\nContent-Length: 5\r\n',
     '--a--',
   ),
-  // What comes before the response that counts.
-  'interim responses that do not end': endless(
+  // Before the final response.
+  'endless interim responses': endless(
     'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n',
   ),
   'another protocol': respond(
     '101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n',
   ),
-  'unasked 100s that do not end': endless('HTTP/1.1 100 Continue\r\n\r\n'),
+  'endless unsolicited 100s': endless('HTTP/1.1 100 Continue\r\n\r\n'),
   // Heads.
   'a header of a megabyte': picture(`X-Large: ${'a'.repeat(1_048_576)}\r\n${whole}`),
-  'a head that does not end': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
+  'an endless head': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
   'no head at all': send(jpeg),
   'a line of another protocol': send('SSH-2.0-OpenSSH_9.2\r\n'),
   'a field without a colon': picture('nonsense\r\n'),
@@ -172,23 +172,20 @@ const refused: Behaviours = {
     status(302, `Location: ${place}\r\n`),
   ]),
   ...withEach([301, 303, 307, 308], (code) => [`a ${code} without a place`, status(code)]),
-  'two places': status(302, 'Location: /a\r\nLocation: /b\r\n'),
+  'two locations': status(302, 'Location: /a\r\nLocation: /b\r\n'),
   // Ends.
   'a reset before the head': (socket) => socket.resetAndDestroy(),
   'an end before the head': (socket) => socket.end(),
-  'a reset behind the head': (socket) => {
+  'a reset after the head': (socket) => {
     socket.write(wholeHead, () => socket.resetAndDestroy());
   },
 };
 
-/** Kinds that are not shown, whatever they are said to be. */
+/** Not pictures, regardless of the declared type. */
 const unfit: Behaviours = {
   'a length of nothing': respond('200 OK\r\nContent-Length: 0\r\n'),
-  'gzip that is not told of': picture('', gzipSync(jpeg)),
-  'a page that does not end': endless(
-    '<p>more</p>'.repeat(1_000),
-    'HTTP/1.1 200 OK\r\n\r\n<!doctype html>',
-  ),
+  'undeclared gzip': picture('', gzipSync(jpeg)),
+  'an endless page': endless('<p>more</p>'.repeat(1_000), 'HTTP/1.1 200 OK\r\n\r\n<!doctype html>'),
   ...withEach(Object.entries(kinds), ([name, body]) => [
     name,
     picture('Content-Type: image/png\r\n', body),
@@ -198,13 +195,13 @@ const unfit: Behaviours = {
 const missing: Behaviours = {
   'the status 404': status(404),
   'the status 410': status(410),
-  'a 404 with a body that does not end': endless(jpeg, 'HTTP/1.1 404 No\r\n\r\n'),
+  'a 404 with an endless body': endless(jpeg, 'HTTP/1.1 404 No\r\n\r\n'),
 };
 
-/** What breaks off once it is passed on. */
+/** Responses that end early, after passthrough has begun. */
 const cutOff: Behaviours = {
-  'fewer bytes than announced': picture(`Content-Length: ${jpeg.length + 1}\r\n`),
-  'far fewer bytes than announced': picture('Content-Length: 1000000\r\n'),
+  'fewer bytes than declared': picture(`Content-Length: ${jpeg.length + 1}\r\n`),
+  'far fewer bytes than declared': picture('Content-Length: 1000000\r\n'),
   'chunks without an end': chunked(asChunk(jpeg)),
   'trailers without an end': endless(
     `X-Field: ${'a'.repeat(1_000)}\r\n`,
@@ -212,31 +209,31 @@ const cutOff: Behaviours = {
   ),
 };
 
-/** Half a picture, of which a passthrough cannot know. */
+/** Half a picture, which passthrough does not detect. */
 const halves: Behaviours = {
   'a length in the middle of the picture': respond('200 OK\r\nContent-Length: 6000\r\n', jpeg),
   'the half of it, and no length': picture('', jpeg.subarray(0, jpeg.length / 2)),
 };
 
-/** A body that takes longer than all of it may, piece by piece, each of which comes in time. */
+/** Sends a body piece by piece, each in time, but too slowly in total. */
 const slowly: Behaviour = (socket) => {
   const piece = (_: unknown, index: number): Uint8Array =>
     jpeg.subarray((index * jpeg.length) / 40, ((index + 1) * jpeg.length) / 40);
   trickle(socket, [wholeHead, ...Array.from(Array(40), piece)], 30);
 };
 
-/** What ends by a deadline alone. */
+/** Responses that only a deadline ends. */
 const hanging: Behaviours = {
-  'an extension of a chunk that does not end': endless('a'.repeat(65_536), `${chunkedHead}5;`),
+  'an endless chunk extension': endless('a'.repeat(65_536), `${chunkedHead}5;`),
   'no response': () => undefined,
   'a head, byte by byte': (socket) =>
     trickle(socket, `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(9_000)}`, 20),
   'a hint, and no response': begin('HTTP/1.1 103 Early Hints\r\n\r\n'),
   'a head, and no body': begin(wholeHead),
-  'a reason that does not end': endless('a'.repeat(65_536), 'HTTP/1.1 200 '),
+  'an endless reason phrase': endless('a'.repeat(65_536), 'HTTP/1.1 200 '),
 };
 
-/** Behaviours with what comes of them where a transform is asked for, where they are passed on; some end by a deadline. */
+/** Behaviours and their outcomes for a transform and for passthrough; some end by a deadline. */
 const table: readonly [Behaviours, rendered: Outcome, passedOn: Outcome, hangs?: true][] = [
   [shown, 200, 200],
   [refused, 502, 502],
@@ -244,16 +241,16 @@ const table: readonly [Behaviours, rendered: Outcome, passedOn: Outcome, hangs?:
   [missing, 404, 404],
   [cutOff, 502, 'cut'],
   [halves, 422, 200],
-  [{ 'a gigabyte announced': picture('Content-Length: 1073741824\r\n') }, 422, 422],
-  [{ 'a picture without an end': endless(Buffer.alloc(65_536), bareHead, jpeg) }, 422, 'cut'],
+  [{ 'a declared gigabyte': picture('Content-Length: 1073741824\r\n') }, 422, 422],
+  [{ 'an endless picture': endless(Buffer.alloc(65_536), bareHead, jpeg) }, 422, 'cut'],
   [hanging, 504, 504, true],
-  [{ 'a body that comes slowly': slowly }, 504, 200, true],
-  [{ 'a body that stands still': begin(wholeHead, jpeg.subarray(0, 6_000)) }, 504, 'cut', true],
+  [{ 'a slow body': slowly }, 504, 200, true],
+  [{ 'a stalled body': begin(wholeHead, jpeg.subarray(0, 6_000)) }, 504, 'cut', true],
 ];
 
 const MEBIBYTE = 2 ** 20;
 
-/** Deadlines that are waited for, in milliseconds; where none is, the usual ones are long enough. */
+/** Deadlines of servers that hang, in milliseconds; for others, the defaults are long enough. */
 const SHORT = {
   ...{ connectTimeoutMs: 300, firstByteTimeoutMs: 300, headTimeoutMs: 300, pauseMs: 300 },
   bodyTimeoutMs: 500,
@@ -268,15 +265,15 @@ const settings = {
 const patient = await useExternalApp({ settings });
 const hasty = await useExternalApp({ settings, limits: SHORT });
 
-/** What servers do to those who ask them, each with what must come of it. */
+/** One row for each behaviour and use. */
 const rows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
   Object.entries(behaviours).flatMap(([name, act]) => [
     { name, act, hangs, use: 'rendered', query: 'width=40&format=png', expected: rendered },
-    { name, act, hangs, use: 'passed on', query: '', expected: passedOn },
+    { name, act, hangs, use: 'passthrough', query: '', expected: passedOn },
   ]),
 );
 
-test.each(rows)('of a server that does this, $use: $name', async ({ act, hangs, ...row }) => {
+test.each(rows)('handles a server, $use: $name', async ({ act, hangs, ...row }) => {
   const path = `/${site.behaviours.size}`;
   site.behaviours.set(path, act);
   const bytesNow = (): number => process.memoryUsage().arrayBuffers;
@@ -289,12 +286,12 @@ test.each(rows)('of a server that does this, $use: $name', async ({ act, hangs, 
   const outcome = await outcomeOf(app.requestUrl(`http://${SITE}:${site.port}${path}`, row.query));
   clearInterval(sampling);
   expect(outcome).toBe(row.expected);
-  // Of what is sent without an end, no more is held than what may be of one original, twice while it grows.
+  // Of an endless body, memory holds at most two originals of the maximum size.
   expect(peakBytes).toBeLessThan(64 * MEBIBYTE);
 });
 
-test('nothing is left of it', async () => {
-  // Those that are kept for later end by themselves.
+test('leaves no connection, no error and no secret', async () => {
+  // Idle connections end by themselves.
   await expect.poll(() => site.sockets.size).toBe(0);
   expect(patient.log.errors).toEqual([]);
   expect(hasty.log.errors).toEqual([]);

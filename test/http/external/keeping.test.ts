@@ -8,7 +8,7 @@ const QUERY = 'width=40&format=png';
 const dates = { date: 'Sun, 06 Nov 1994 08:00:00 GMT', expires: 'Sun, 06 Nov 1994 12:00:00 GMT' };
 const digits = '9'.repeat(400);
 
-test('media of a site are cached for its max-age, within the limits of the operator', async () => {
+test("external media are cached for the site's max-age, within the operator's limits", async () => {
   const settings = { EXTERNAL_MIN_AGE_SECONDS: '3000', EXTERNAL_MAX_AGE_SECONDS: '500000' };
   const { request, site } = await useExternalApp({ settings });
   for (const [cacheControl, seconds, others = {}] of [
@@ -39,7 +39,7 @@ test('media of a site are cached for its max-age, within the limits of the opera
   }
 });
 
-test('a lifetime counts from the response of the site, and is never shorter than the bound', async () => {
+test("freshness counts from the site's response, and has a minimum", async () => {
   const { request, clock, site } = await useExternalApp();
   const headers = { 'cache-control': 'max-age=10000', etag: '"one"' };
   site.serveRanges('/cat.jpg', samples.jpeg, headers);
@@ -52,13 +52,13 @@ test('a lifetime counts from the response of the site, and is never shorter than
         async (response) => (await response).header('cache-control'),
       ),
     );
-  const untransformed = 'public, max-age=10000'; // comes from the site each time
+  const untransformed = 'public, max-age=10000'; // from the site each time
   for (const [waitedMs, seconds] of [
     [0, 10_000],
     [1_500, 9_998],
     [3_998_500, 6_000],
     [4_000_000, 3_600],
-    // Then it is revalidated.
+    // Then the service revalidates.
     [2_001_000, 10_000],
   ] as const) {
     clock.advance(waitedMs);
@@ -67,7 +67,7 @@ test('a lifetime counts from the response of the site, and is never shorter than
   }
 });
 
-test('what is asked for again is fetched once for another size in a crowd of animations', async () => {
+test('revalidated animations are fetched once for concurrent requests of another size', async () => {
   const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0', CACHE_ORIGINALS_BYTES: '0' };
   const renderer = new PausedRenderer();
   const { request, clock, site } = await useExternalApp({ renderer, settings });
@@ -86,17 +86,17 @@ test('what is asked for again is fetched once for another size in a crowd of ani
   expect(requests).toEqual(['/cat.gif', '/other.gif', '/cat.gif'].map((path) => [path, undefined]));
 });
 
-// What is served while a site fails: test/cache. Here are failures that no site makes.
+// test/cache covers failing sites. These failures precede the connection.
 test.each([
-  ['a name without an address', []],
-  ['an address inside', ['10.0.0.1']],
-])('the last good response is served for a day: %s', async (_, addresses) => {
+  ['a name that does not resolve', []],
+  ['a private address', ['10.0.0.1']],
+])('serves the last good response for a day: %s', async (_, addresses) => {
   const { request, clock, resolver, site } = await useExternalApp();
   site.serve('/cat.jpg', samples.jpeg, { etag: '"one"' });
   const first = await request('/cat.jpg', QUERY);
   clock.advance(HOUR_MS);
   resolver.set('site.test', addresses);
-  // A connection that was kept would be used as long as it lasts.
+  // An open connection would be reused.
   site.dropConnections();
   for (const waitedMs of [0, 10_000, 23 * HOUR_MS]) {
     clock.advance(waitedMs);

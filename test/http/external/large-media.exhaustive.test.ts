@@ -11,13 +11,13 @@ import { useSiteServer } from '../../support/sites/site-server.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;
-/** As many as go to one host. */
+/** Maximum number of concurrent requests to one host. */
 const AT_ONCE = 4;
-/** What these together may add to the memory of a service that has warmed up; of 2 000 MiB that go through. */
+/** Maximum growth of memory in a warm service, for 2 000 MiB that pass through. */
 const ADDITIONAL_MEMORY_BYTES = 64 * MEBIBYTE;
 
 const NAME = 'video.site.example';
-/** The beginning of an MP4, which is all that is looked at; the rest takes no memory as long as nobody writes it. */
+/** Prefix of an MP4, in a sparse file. */
 const video = Buffer.alloc(LARGE_BYTES + MEBIBYTE);
 video.write('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1');
 
@@ -35,7 +35,7 @@ const service = await useService({
 });
 const pathOf = (mebibytes: number) => signedPathOf(`http://${NAME}:${site.port}/${mebibytes}`);
 
-/** How many bytes a response has. */
+/** Returns the number of bytes of a response. */
 async function receive(mebibytes: number, headers = {}): Promise<number> {
   const { body } = await request(service.origin + pathOf(mebibytes), { headers });
   let received = 0;
@@ -43,7 +43,7 @@ async function receive(mebibytes: number, headers = {}): Promise<number> {
   return received;
 }
 
-test('a video of 500 MiB of another site is passed through four times at once in constant memory', {
+test('four concurrent passthroughs of a video of 500 MiB take constant memory', {
   timeout: 240_000,
 }, async () => {
   for (let round = 0; round < 20; round += 1) await receive(2);
@@ -56,7 +56,7 @@ test('a video of 500 MiB of another site is passed through four times at once in
   expect(grownBytes).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
 });
 
-test('a distant range of such a video is served, and a longer video is rejected', async () => {
+test('serves a distant range of such a video, and rejects a longer video', async () => {
   expect(await receive(500, { range: `bytes=${LARGE_BYTES - 100}-` })).toBe(100);
   expect((await fetch(service.origin + pathOf(501))).status).toBe(422);
 });

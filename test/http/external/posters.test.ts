@@ -21,7 +21,7 @@ import {
   withGapBeforeCues,
 } from '../../support/videos.ts';
 
-// Contract §8 and §12: posters of the videos of other sites.
+// Contract §8 and §12: posters of videos of other sites.
 
 const HOUR_MS = 3_600_000;
 const MIB = 2 ** 20;
@@ -56,11 +56,11 @@ const cases = Object.entries(layouts).flatMap(([layout, create]) =>
 );
 
 describe.skipIf(!hasFfmpeg)("another site's video", () => {
-  test.each(cases)('is read by few ranges: %s, of %s', async (_layout, _size, create, gap) => {
+  test.each(cases)('is read in few ranges: %s, of %s', async (_layout, _size, create, gap) => {
     const { request, serve } = await usePosterApp();
     for (const [path, mostReads] of [
       ['/clip.mp4', 4],
-      // Its first bytes are those of a whole response, which ends then.
+      // The first range is requested as a complete response, which is then aborted.
       ['/clip', 5],
     ] as const) {
       const file = serve(path, create(gap));
@@ -89,7 +89,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       })) {
         const file = serve(`/${name}.mp4`, create(gap), how);
         expect((await request(`/${name}.mp4`, POSTER)).status, name).toBe(isWithin ? 200 : 422);
-        // Nothing ties a first part to others.
+        // No validator connects a first range to others.
         const parts = name === 'no-ranges' ? [] : ['0-65535'];
         expect(file.served, name).toEqual([...parts, 'whole']);
       }
@@ -100,7 +100,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     ['a short one', 3_000_000, 200],
     ['a long one', 300_000_000, 422],
   ])(
-    'without a declared length has a poster if its index is within the bound: %s',
+    'without a declared length has a poster if its index is within the limit: %s',
     async (_, gap, expected) => {
       const { request, serve } = await usePosterApp();
       const first = serve('/first.mp4', layouts['an MP4 with its index first'](gap), {
@@ -108,7 +108,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
         hasLength: false,
       });
       expect((await request('/first.mp4', POSTER)).status).toBe(200);
-      // Beyond the bound of 25 MiB, only what the sockets on both sides had buffered.
+      // Beyond the limit of 25 MiB, the sockets of both sides buffer some bytes.
       expect(first.sentBytes).toBeLessThan(150 * MIB);
       serve('/last.mp4', layouts['an MP4 with its index last'](gap), {
         hasRanges: false,
@@ -118,20 +118,20 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     },
   );
 
-  test('has the ranges of one date if it has no strong tag', async () => {
+  test('without a strong tag has ranges with equal dates', async () => {
     const { request, serve } = await usePosterApp();
     const date = 'Sun, 06 Nov 1994 08:49:37 GMT';
     const source = layouts['an MP4 with its index last'](30_000_000);
     const strong = serve('/strong.mp4', source, { headers: { 'last-modified': date } });
     expect((await request('/strong.mp4', POSTER)).status).toBe(200);
     expect(strong.served).not.toContain('whole');
-    // The file may have changed twice in this second.
+    // The file may have changed twice within this second.
     const weak = serve('/weak.mp4', source, { headers: { 'last-modified': date, date } });
     expect((await request('/weak.mp4', POSTER)).status).toBe(422);
     expect(weak.served).toContain('whole');
   });
 
-  test('that is replaced at each look is a 502 that looks like any other, and nothing is kept', async () => {
+  test('is a 502 like any other if it is replaced during each read, and nothing is cached', async () => {
     const resultStore = new MemoryResultStore();
     const { request, site, serve } = await usePosterApp({ resultStore });
     const file = serve('/clip.mp4', layouts['an MP4 with its index last'](3_000_000));
@@ -177,7 +177,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(requests).toBe(2);
   });
 
-  test('costs concurrent requests one fetch and one render, and nothing while it is fresh', async () => {
+  test('takes one fetch and one render for concurrent requests, and none while it is fresh', async () => {
     const { get, renderer, serve, clock, urlOf } = await usePosterApp();
     const file = serve('/clip.mp4', withGap(clip, 'moov', 3_000_000));
     const path = signedPathOf(urlOf('/clip.mp4'), POSTER);
@@ -188,13 +188,13 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     clock.advance(HOUR_MS - 1);
     expect((await get(path)).headers['cache-status']).toBe('darkroom; hit');
     expect(file.served.length).toBe(reads);
-    // Facts are kept for another size, bytes are not.
+    // Metadata is cached for another size, but bytes are not.
     expect((await get(`${path}&width=99`)).statusCode).toBe(200);
     expect(renderer).toMatchObject({ inspections: 1, renders: 2 });
     expect(file.served.length).toBeGreaterThan(reads);
   });
 
-  test('is confirmed by a conditional request without a transform, and served for a day while its site fails', async () => {
+  test('is revalidated without a transform, and served for a day while its site fails', async () => {
     const { request, clock, renderer, serve, site } = await usePosterApp();
     const file = serve('/clip.mp4', withGap(clip, 'moov', 3_000_000));
     const first = await request('/clip.mp4', POSTER);
@@ -209,7 +209,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     const stale = await request('/clip.mp4', POSTER);
     expect([stale.status, stale.body.equals(first.body)]).toEqual([200, true]);
     expect(stale.header('cache-status')).toContain('detail=stale-if-error');
-    // A new version, also of the same length.
+    // A new version, also one of the same length.
     clock.advance(HOUR_MS);
     const source = withGap(readVideo('clip-h264.mp4'), 'moov', 3_000_000);
     serve('/clip.mp4', source, { headers: { etag: '"two"' } });
@@ -217,7 +217,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect([replaced.status, replaced.header('etag') === etag]).toEqual([200, false]);
   });
 
-  test('without validators is another one if its first bytes are', async () => {
+  test('without validators is a new version if its first bytes differ', async () => {
     const { request, clock, serve } = await usePosterApp();
     const black = readVideo('black-start.mp4');
     const sizeBytes = Math.max(clip.length, black.length);
@@ -232,7 +232,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(await tagOf(black)).not.toBe(tag);
   });
 
-  test('has the default quality high, if its name is that of a video', async () => {
+  test('has the default quality high if its name is that of a video', async () => {
     const { request, serve } = await usePosterApp();
     for (const [path, same] of [
       ['/clip.mp4', 'high'],
@@ -247,7 +247,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('is sent unchanged, or not at all, without a format', async () => {
+  test('is sent unchanged, or rejected, without a format', async () => {
     const { request, serve } = await usePosterApp();
     serve('/clip.mp4', memorySource(clip));
     for (const query of ['', 'quality=high', 'quality=lossless', 'animated=true']) {
@@ -259,7 +259,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('is recognised by its bytes, and so are pictures', async () => {
+  test('is detected by its bytes, like pictures', async () => {
     const { request, serve } = await usePosterApp();
     for (const [name, bytes, expected] of [
       ['photo.mp4', samples.jpeg, 200],
@@ -285,7 +285,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(site.requests.length).toBe(1);
   });
 
-  test('is fetched once from a site without ranges and validators, under any name', async () => {
+  test('is fetched once, regardless of its name, from a site without ranges and validators', async () => {
     const { request, serve, site } = await usePosterApp();
     for (const path of ['/clip.mp4', '/clip']) {
       serve(path, memorySource(clip), { hasRanges: false, headers: {} });
@@ -295,7 +295,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('costs no more bytes than are allowed', async () => {
+  test('reads no more bytes than are allowed', async () => {
     const settings = { VIDEO_MAX_READ_BYTES: '1048576' };
     const { request, serve } = await usePosterApp({ settings });
     for (const hasRanges of [true, false]) {
@@ -312,7 +312,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('is read within the address guard, at each read', async () => {
+  test('is checked by the address guard at each read', async () => {
     const { request, site, serve, dialled, resolver } = await usePosterApp();
     const handle = serveSparse(serve('/clip.mp4', withGap(clip, 'moov', 3_000_000)));
     let requests = 0;
@@ -336,7 +336,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(site.requests.every(({ headers }) => headers['cdn-loop'] !== undefined)).toBe(true);
   });
 
-  test('that stalls is a 504, remembered for the site', async () => {
+  test('is a 504 if it stalls, remembered for the site', async () => {
     const { request, site } = await usePosterApp({ limits: { bodyTimeoutMs: 300 } });
     let requests = 0;
     for (const path of ['/parts.mp4', '/whole.mp4']) {
@@ -372,7 +372,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
   const sha256 = [hash('sha256', clip)];
   const other = [hash('sha256', samples.text)];
 
-  test.each([true, false])('hold by digest, with ranges: %s', async (hasRanges) => {
+  test.each([true, false])('apply by digest, with ranges: %s', async (hasRanges) => {
     const app = await useBlockApp();
     await sendToAdmin(app, '/blocks', { sha256 });
     for (const path of ['/clip.mp4', '/clip']) {
@@ -380,12 +380,12 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
       expect((await app.request(path, POSTER)).status).toBe(451);
       expect((await app.request(path, `${POSTER}&width=20`)).status).toBe(451);
       expect(app.renderer.renders).toBe(0);
-      // The digest is that of the bytes that the poster would be made of.
+      // Digest of the bytes that would be rendered.
       expect(file.served.at(-1)).toBe('whole');
     }
   });
 
-  test('check the bytes that are rendered, not those of an earlier read', async () => {
+  test('check the rendered bytes, not those of an earlier read', async () => {
     const app = await useBlockApp();
     const innocentClip = readVideo('black-start.mp4');
     const sizeBytes = Math.max(clip.length, innocentClip.length);
@@ -396,12 +396,12 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     const innocent = sparseSource(sizeBytes, [[0, innocentClip]]);
     const file = app.serve('/clip.mp4', innocent);
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
-    // A site that says that nothing has changed.
+    // The site reports that nothing has changed.
     file.source = blocked;
     expect((await app.request('/clip.mp4', `${POSTER}&width=20`)).status).toBe(451);
   });
 
-  test('that are posted later end a poster that was made', async () => {
+  test('that are posted later remove existing posters', async () => {
     const app = await useBlockApp();
     app.serve('/clip.mp4', memorySource(clip));
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
@@ -411,7 +411,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(451);
   });
 
-  test('hold by URL, at redirects too', async () => {
+  test('apply by URL, also in redirects', async () => {
     const app = await useBlockApp();
     app.serve('/clip.mp4', memorySource(clip));
     app.site.redirect('/there.mp4', app.urlOf('/clip.mp4'));
@@ -421,7 +421,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     expect((await app.request('/there.mp4', POSTER)).status).toBe(451);
   });
 
-  test('apply to a large one once its digest is known', async () => {
+  test('apply to a large video once its digest is known', async () => {
     const app = await useBlockApp({ MAX_ORIGINAL_BYTES: '100000' });
     const large = Buffer.concat([clip, Buffer.alloc(200_000)]);
     large.writeUInt32BE(200_000, clip.length);
@@ -443,7 +443,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
   });
 });
 
-test('without a decoder, another site’s video has no poster', async () => {
+test('a video of another site has no poster without a decoder', async () => {
   const { request, site } = await useExternalApp();
   site.serve('/clip.mp4', clip);
   expect((await request('/clip.mp4', POSTER)).status).toBe(415);

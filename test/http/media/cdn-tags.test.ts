@@ -8,7 +8,7 @@ import { enforced, signedPath } from '../../support/signed-urls.ts';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
-/** What the tags of a key are made of: itself, and its directories. */
+/** Texts from which the tags of a key are made: the key, and its directories. */
 const partsOf: Readonly<Record<string, readonly string[]>> = {
   '/icons/1/ab.webp?size=16': ['icons/1/ab', 'icons/', 'icons/1/'],
   '/icons/1/a_ab.gif?size=32': ['icons/1/ab', 'icons/', 'icons/1/'],
@@ -37,11 +37,11 @@ test.each([
   ['bunny', 'cdn-tag', ','],
   ['cloudfront', 'cache-tag', ','],
 ] as const)(
-  'behind %s media have tags in %s: of the original, and of each directory of its key',
+  'behind %s, media have tags in %s for the original and each directory of its key',
   async (name, header, separator) => {
     const { app, tagsOf } = await useApp(name);
     for (const url of Object.keys(partsOf)) {
-      // Rendered, from memory, and passed on.
+      // Rendered, from memory, and passthrough.
       for (let time = 0; time < 2; time += 1) {
         const { headers, statusCode } = await app.get(url);
         const tags = ['cache-tag', 'surrogate-key', 'cdn-tag'].filter((each) => each in headers);
@@ -52,7 +52,7 @@ test.each([
   },
 );
 
-test('successful and 404 responses about an original have tags, and no others', async () => {
+test('only successful and 404 responses about an original have tags', async () => {
   const { app } = await useApp('fastly');
   app.originals.put('icons/1/text', samples.text);
   await app.get('/icons/1/ab.webp?size=16');
@@ -79,7 +79,7 @@ test('successful and 404 responses about an original have tags, and no others', 
   }
 });
 
-test('media that another site redirects to have the tags of the URL that was requested, too', async () => {
+test('media after a redirect of another site also have the tags of the requested URL', async () => {
   const key = 'attachments/1/2/photo.png';
   const CDN = 'https://cdn.example';
   const objects = new MemoryObjects();
@@ -103,7 +103,7 @@ test('media that another site redirects to have the tags of the URL that was req
     const parts = status === 404 ? [tagOf(location.slice(1)), ...own.slice(1)] : own;
     const url = app.urlOf(path);
     const both = [...new Set([...parts, tagOf(externalKeyOf(url)), tagOf('external/')])].sort();
-    // Whether the rendering was made for one or for the other.
+    // Regardless of the URL for which the rendering was made.
     for (const [target, tags] of [
       [signedPathOf(url), both],
       [location, [...parts].sort()],
@@ -127,7 +127,7 @@ test('a rejected URL has the tags of a missing attachment', async () => {
   }
 });
 
-test('replicas that start at once make one secret, which later ones share', async () => {
+test('replicas that start concurrently create one secret, which later ones share', async () => {
   const { open, objects } = await useCdnReplicas('cloudflare');
   objects.writeMs = 20;
   const apps = await Promise.all([open(), open(), open()]);

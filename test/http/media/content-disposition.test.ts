@@ -18,13 +18,13 @@ const filenames = fc.oneof(
 );
 
 /**
- * The grammar of RFC 6266 §4.1 as far as we use it: qdtext and quoted-pair, then attr-char and pct-encoded
- * (RFC 8187 §3.2.1). A header of this form can smuggle nothing.
+ * The grammar of RFC 6266 §4.1 as used here: qdtext and quoted-pair, then attr-char and pct-encoded (RFC 8187 §3.2.1).
+ * A header that matches it cannot inject anything.
  */
 const GRAMMAR =
   /^attachment; filename="((?:[ !#-[\]-~]|\\["\\])+)"(?:; filename\*=UTF-8''((?:[\w!#$&+\-.^`|~]|%[\dA-F]{2})+))?$/;
 
-/** Names, and what is in their place for those who read ASCII alone. */
+/** File names, and their ASCII versions. */
 const fallbacks: [name: string, fallback: string][] = [
   ['my cat; (1),=.png', 'my cat; (1),=.png'],
   ['say "hi"\\.txt', 'say "hi"\\.txt'],
@@ -39,7 +39,7 @@ const fallbacks: [name: string, fallback: string][] = [
   ['\u202E\n', 'download'],
 ];
 
-it('any name of an attachment can be decoded again, and injects nothing', () => {
+it('any name of an attachment can be decoded, and injects nothing', () => {
   const count = (text: string, sign: string): number => text.split(sign).length;
   fc.assert(
     fc.property(fc.tuple(filenames, fc.constant('')), ([filename, known]) => {
@@ -49,12 +49,12 @@ it('any name of an attachment can be decoded again, and injects nothing', () => 
       const fallback = quoted.replace(/\\(.)/g, '$1');
       expect(fallback).toBe(known || fallback);
       const name = encoded === undefined ? fallback : decodeURIComponent(encoded);
-      const wellFormed = Buffer.from(filename).toString(); // has the semantics of toWellFormed
+      const wellFormed = Buffer.from(filename).toString(); // same as toWellFormed()
       const expected = wellFormed.replace(/[\p{Cc}\u202A-\u202E\u2066-\u2069]/gu, '');
       expect(name).toBe(expected === '' ? 'download' : expected);
-      // What old browsers decode in the plain name, although they must not.
+      // Escapes that old browsers decode in the plain name, although they must not.
       expect(fallback).not.toMatch(/%[\dA-Fa-f]{2}|=\?/);
-      // No sign with a meaning, of a path or a header, where there was none.
+      // No special character of paths or headers that the name did not have.
       for (const sign of '/\\"=%;:*?<>|`') {
         expect(count(fallback, sign), sign).toBeLessThanOrEqual(count(name, sign));
       }
@@ -82,7 +82,7 @@ it.each(
   expect(types.filter((type) => dispositionOf(type, 'cat.png') !== disposition)).toEqual([]);
 });
 
-it('is inline for nothing that a browser could run, and no name makes it so', () => {
+it('is inline only for types that browsers cannot execute, regardless of the name', () => {
   for (const name of ['notes.txt', 'README', 'page.html.txt', 'html', '.js.md', '']) {
     expect(dispositionOf('text/plain; charset=utf-8', name)).toBe('inline');
   }

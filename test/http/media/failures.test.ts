@@ -10,7 +10,7 @@ const image = '/icons/1/ab.webp?size=16';
 const imageKey = 'icons/1/ab';
 const clip = '/attachments/1/2/clip.mp4';
 
-/** The service with two originals. */
+/** Starts a service with two originals. */
 async function start(settings: Readonly<Record<string, string>> = {}) {
   const app = await useTestApp({ settings });
   app.originals.put(imageKey, samples.jpeg);
@@ -18,10 +18,9 @@ async function start(settings: Readonly<Record<string, string>> = {}) {
   return app;
 }
 
-// What comes of an origin that fails, hangs or sends too little: the walks of test/cache. Here is what happens to a body
-// that has begun.
-describe('an origin that fails in the middle', () => {
-  it('before the part of a range has begun is a 502', async () => {
+// test/cache covers origins that fail, hang or send too little. These tests are for bodies that have begun.
+describe('an origin that fails during a body', () => {
+  it('is a 502 before the requested range begins', async () => {
     const app = await start();
     app.originals.alter = (object) => {
       const cause = new TypeError('Cannot read 10.0.0.1 of /srv/secret');
@@ -33,7 +32,7 @@ describe('an origin that fails in the middle', () => {
     expect(headers).not.toHaveProperty('content-range');
   });
 
-  it('and stands still is let go', async () => {
+  it('is disconnected if it stalls', async () => {
     const app = await start({ ORIGIN_TIMEOUT_MS: '20' });
     const body = new PassThrough();
     body.write(samples.jpeg.subarray(0, 1000));
@@ -43,7 +42,7 @@ describe('an origin that fails in the middle', () => {
     await closed;
   });
 
-  it('and responds after its deadline is discarded', async () => {
+  it('is disconnected if it responds after its deadline', async () => {
     const app = await start({ ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' });
     const late = Readable.from([samples.mp4]);
     app.originals.alter = async (object) => {
@@ -58,7 +57,7 @@ describe('an origin that fails in the middle', () => {
     ['breaks off', (body) => body.destroy(new Error('read EIO')), /^read EIO$/],
     ['ends early', (body) => body.end(), /20000/],
     ['does not end in time', (body) => body.write(Buffer.alloc(50_000)), /70000/],
-  ])('of an attachment, and %s, is taken for no whole', async (_, finish, message) => {
+  ])('is never mistaken for a complete attachment if it %s', async (_, finish, message) => {
     const app = await start();
     app.originals.put('attachments/1/2/a', Buffer.alloc(50_000));
     const body = new PassThrough();
@@ -75,14 +74,14 @@ describe('an origin that fails in the middle', () => {
   });
 });
 
-describe('limits and lifetimes are configuration', () => {
+describe('limits and lifetimes are configurable', () => {
   it.each([
     ['bytes', { MAX_ORIGINAL_BYTES: String(samples.jpeg.length - 1) }, samples.jpeg],
     ['pixels', { MAX_INPUT_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
     ['frames', { MAX_FRAMES: '1' }, samples.animatedGif],
     ['scans', { MAX_SCAN_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
     ['pixels an edge', { MAX_EDGE_PIXELS: '479' }, samples.jpeg],
-  ])('an original of more %s', async (_, settings, bytes) => {
+  ])('rejects an original with more %s', async (_, settings, bytes) => {
     const app = await start(settings);
     app.originals.put(imageKey, bytes);
     await refuse(app, image, 'MEDIA_TOO_LARGE', 'public, max-age=300');
@@ -90,7 +89,7 @@ describe('limits and lifetimes are configuration', () => {
     expect(app.log.errors).toEqual([]);
   });
 
-  it.each(['webp?size=16', 'gif?size=16'])('a result of more bytes: %s', async (tail) => {
+  it.each(['webp?size=16', 'gif?size=16'])('rejects a result with more bytes: %s', async (tail) => {
     const get = async (settings?: Record<string, string>) =>
       (await start(settings)).get(`/icons/1/ab.${tail}`);
     const { length } = (await get()).rawPayload;
@@ -98,7 +97,7 @@ describe('limits and lifetimes are configuration', () => {
     expect((await get({ MAX_RESULT_BYTES: String(length - 1) })).statusCode).toBe(422);
   });
 
-  it('responses', async () => {
+  it('of responses', async () => {
     const app = await start({
       ...{ MEDIA_MAX_AGE_SECONDS: '7', DEFAULT_AVATAR_MAX_AGE_SECONDS: '60', ROBOTS_TAG: '' },
       ...{ NOT_FOUND_MAX_AGE_SECONDS: '0', REFUSED_MAX_AGE_SECONDS: '0' },
@@ -116,7 +115,7 @@ describe('limits and lifetimes are configuration', () => {
       await refuse(app, '/emojis/1.png', 'UNKNOWN_MEDIA', 'public, max-age=0');
       expect(app.originals.reads.get('emojis/1')).toBe(reads);
     }
-    // What HTTP caches may keep does not decide what the service itself remembers.
+    // Lifetimes for HTTP caches do not affect what the service remembers.
     for (const [waitedMs, status] of [
       [0, 'fwd=miss'],
       [299_999, 'hit'],

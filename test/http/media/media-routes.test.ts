@@ -3,7 +3,7 @@ import { collect } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
-it('successes have the same entity tags on every server, unless their bytes depend on WEBP_EFFORT', async () => {
+it('responses have the same entity tags on every server, unless WEBP_EFFORT changes their bytes', async () => {
   const origin = new MemoryOrigin();
   origin.put('icons/1/ab', samples.jpeg);
   origin.put('attachments/1/2/p.jpg', samples.jpeg);
@@ -30,7 +30,7 @@ it('successes have the same entity tags on every server, unless their bytes depe
   }
 });
 
-it('a hit whose head is text already has the very bytes that Node writes field by field', async () => {
+it('a hit with a preformatted head has the same bytes that Node writes', async () => {
   const app = await useTestApp();
   app.originals.put('icons/1/ab', samples.jpeg);
   const url = '/icons/1/ab.webp?size=16';
@@ -39,7 +39,7 @@ it('a hit whose head is text already has the very bytes that Node writes field b
     `GET ${url} HTTP/${version}\r\nHost: a\r\nX-Request-Id: b\r\n${field}\r\n`;
   const { whole } = collect(
     (await app.connect()).end(
-      // A client of HTTP/1.0 may not be sent what was prepared for another one.
+      // A client of HTTP/1.0 must not receive the preformatted head.
       request('1.1', '') +
         request('1.0', 'Connection: keep-alive\r\n') +
         request('1.1', 'Range: bytes=0-\r\n'),

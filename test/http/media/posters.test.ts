@@ -52,7 +52,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect(distance).toBeLessThanOrEqual(Number(row.tolerance));
   });
 
-  test.each(fieldVideos)('has a poster of its colours: $note', async (row) => {
+  test.each(fieldVideos)('has a poster with its colours: $note', async (row) => {
     const { file = '', poster_status: status, fields = '' } = row;
     const video = readVideo(file, 'video-fields');
     const png = await app.serve(video, `/attachments/2/{id}/${file}?format=png`);
@@ -76,14 +76,14 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     for (const [bytes, type] of [
       [audio, 'audio/mp4'],
       [readVideo('clip-fragmented.mp4'), 'video/mp4'],
-      [audio.subarray(0, 400), 'video/mp4'], // the end of its index is missing
+      [audio.subarray(0, 400), 'video/mp4'], // without the end of its index
     ] as const) {
       const { headers } = await app.serve(bytes, '/attachments/3/{id}/voice.m4a');
       expect(headers['content-type']).toBe(type);
     }
   });
 
-  it('whose first key frame is damaged is a 422, though later ones are not', async () => {
+  it('returns 422 if its first key frame is damaged, even if later ones are intact', async () => {
     const damaged = Buffer.from(readVideo('black-start.mp4'));
     const media = damaged.indexOf('mdat', 0, 'latin1') + 4;
     damaged.fill(0, media, media + 600);
@@ -91,7 +91,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     await refuse(app, `${PATH}?format=png&width=17`, 'UNPROCESSABLE_MEDIA', 'public, max-age=300');
   });
 
-  it('that was replaced under its key since its facts were read has the poster of the new one', async () => {
+  it('that was replaced after its metadata was read has the poster of the new version', async () => {
     const key = 'attachments/5/7/clip.mp4';
     app.originals.put(key, clip);
     expect((await app.get(`/${key}?format=png`)).statusCode).toBe(200);
@@ -106,7 +106,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     ['format=jpg&width=100&height=100', 'jpeg', 100, 100],
     ['format=jpg&width=4096', 'jpeg', 240, 160],
     ['format=jpg&height=80', 'jpeg', 120, 80],
-  ])('has a still, cropped to a box and never enlarged: %s', async (query, ...expected) => {
+  ])('has a poster, cropped to a box and never upscaled: %s', async (query, ...expected) => {
     const { rawPayload } = await app.serve(clip, `/attachments/1/{id}/clip.mp4?${query}`);
     const { format, width, height, pages = 1 } = await sharp(rawPayload).metadata();
     expect([format, width, height, pages]).toEqual([...expected, 1]);
@@ -124,7 +124,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
   });
 
   it.each(['quality=high', 'quality=lossless', 'animated=true', 'quality=high&animated=true'])(
-    'is sent unchanged with %s, in ranges too',
+    'is sent unchanged with %s, including ranges',
     async (query) => {
       app.originals.put(KEY, clip);
       const { inspections } = app.renderer;
@@ -142,7 +142,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
   );
 
   it.each(['width=100', 'height=100', 'width=10&height=10&quality=high', 'quality=low'])(
-    'without a format is a 415 with %s, which explains how to get a poster, cached or not',
+    'returns 415 without a format for %s, and explains how to get a poster, cached or not',
     async (query) => {
       const message = 'The original is a video: add format to the URL to get its poster.';
       const refusal = ['UNSUPPORTED_MEDIA_TYPE', 'public, max-age=300', {}, message] as const;
@@ -165,7 +165,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect((await app.serve(clip, '/avatars/{id}/ab.webp')).statusCode).toBe(415);
   });
 
-  it('is no text that has the name of a box where files of old have one', async () => {
+  it('is not detected in text with the name of a box at the position of old files', async () => {
     for (const text of ['The free lunch', 'Hey moov on', 'abc mdat', 'far wide']) {
       const key = `attachments/1/2/${text.replaceAll(' ', '-')}`;
       app.originals.put(key, Buffer.from(`${text}, and so on.\n`));
@@ -177,7 +177,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     }
   });
 
-  it('costs one inspection and one render for a crowd, and the facts are kept for other sizes', async () => {
+  it('takes one inspection and one render for concurrent requests, and caches metadata for other sizes', async () => {
     const { inspections, renders } = app.renderer;
     app.originals.put('attachments/3/4/clip.mp4', clip);
     const request = (query: string) => app.get(`/attachments/3/4/clip.mp4?format=webp${query}`);
@@ -192,8 +192,8 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     ['its index in front of a gap', 'clip-faststart-601-full.mp4', 'mdat'],
     ['its index in front', 'clip-faststart-601-full.mp4', undefined],
     ['fragments', 'clip-fragmented.mp4', undefined],
-  ])('of 500 MB is read by ranges, with %s', async (name, file, before) => {
-    const source = withGap(readVideo(file), before, 500_000_000);
+  ])('of 500 MB is read in ranges, with %s', async (name, file, boxBefore) => {
+    const source = withGap(readVideo(file), boxBefore, 500_000_000);
     const { sizeBytes } = source;
     const app = await useTestApp(decoding);
     app.originals.open = async (_key, { range }) => {
@@ -208,7 +208,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect(source.readBytes).toBeLessThan(256 * 1024);
   });
 
-  it('costs at most the allowed bytes', async () => {
+  it('reads at most VIDEO_MAX_READ_BYTES', async () => {
     const app = await useTestApp({
       settings: { ...decoding.settings, VIDEO_MAX_READ_BYTES: '1048576' },
     });
@@ -221,7 +221,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect(app.originals.requestedBytes.get(KEY)).toBeLessThanOrEqual(1_048_576);
   });
 
-  it('that is replaced again and again while it is read is a 502, of which nothing is kept', async () => {
+  it('returns 502 and caches nothing if it is replaced during each read', async () => {
     const key = 'attachments/5/6/clip.mp4';
     let replacements = 0;
     app.originals.alter = (opened) => {
@@ -233,7 +233,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
       }
       return opened;
     };
-    // Its first block is all of it: so that there is a second read, it is long.
+    // Larger than the first block, so that there is a second read.
     app.originals.put(key, Buffer.concat([clip, freeBox(200_000), Buffer.alloc(199_992)]));
     await refuse(app, `/${key}?format=webp`, 'ORIGIN_ERROR', 'no-store');
     expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(200);
@@ -252,7 +252,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
 });
 
 test.skipIf(!hasFfmpeg).each(atScale([40], [1, 40]))(
-  'a poster that takes longer than %i ms is a 504',
+  'returns 504 for a poster that takes longer than %i ms',
   async (timeoutMs) => {
     const settings = { ...withDecoder, TRANSFORM_TIMEOUT_MS: String(timeoutMs) };
     const app = await useTestApp({ settings });
@@ -265,7 +265,7 @@ describe('without a decoder', () => {
   const app = shareTestApp({ settings: metricsSettings });
 
   it.each(fixtureVideos)(
-    '$file has no poster, and all else',
+    '$file has no poster, but everything else',
     async ({ file = '', poster_status, duration_s = '-', note = '' }) => {
       const key = `attachments/1/2/${file}`;
       app.originals.put(key, readVideo(file));

@@ -2,7 +2,7 @@ import { expect, it, test } from 'vitest';
 import { useExternalApp } from '../../support/sites/external-app.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
-// RFC 9110 §13.1.1, §13.1.4 and §13.2.2. What each list and date means, test/surface draws at random.
+// RFC 9110 §13.1.1, §13.1.4 and §13.2.2. test/surface generates lists and dates.
 
 const app = await useTestApp();
 const changedAt = new Date('2024-05-14T10:00:00Z');
@@ -14,7 +14,7 @@ const earlier = new Date(changedAt.getTime() - 1_000).toUTCString();
 
 const routes = [
   ['a rendering', '/icons/1/ab.webp?size=16'],
-  ['an original as it is', '/attachments/1/2/a.txt'],
+  ['an unmodified original', '/attachments/1/2/a.txt'],
   ['a default avatar', '/avatars/1.png'],
 ] as const;
 
@@ -22,7 +22,7 @@ test.each(
   routes.flatMap(([name, url]) =>
     (['GET', 'HEAD'] as const).map((method) => [method, name, url] as const),
   ),
-)('%s of %s is a 412 if If-Match names another state', async (method, _, url) => {
+)('%s of %s returns 412 if If-Match does not match', async (method, _, url) => {
   const { headers } = await app.get(url);
   const etag = String(headers.etag);
   const request = (conditions: Record<string, string>) =>
@@ -36,14 +36,14 @@ test.each(
   expect(stale.headers).not.toHaveProperty('etag');
   if (method === 'GET') expect(stale.json()).toMatchObject({ code: 'PRECONDITION_FAILED' });
   else expect(stale.body).toBe('');
-  // A weak tag matches nothing by strong comparison.
+  // Strong comparison never matches a weak tag.
   expect((await request({ 'if-match': `W/${etag}` })).statusCode).toBe(412);
   for (const list of [etag, `"other", ${etag}`, '*']) {
     expect((await request({ 'if-match': list })).statusCode, list).toBe(200);
   }
 });
 
-test.each(routes.slice(0, 2))('%s is a 412 if it has changed since', async (_, url) => {
+test.each(routes.slice(0, 2))('%s returns 412 if it has changed since', async (_, url) => {
   const { headers } = await app.get(url);
   const etag = String(headers.etag);
   const statusOf = async (conditions: Record<string, string>) =>
@@ -52,11 +52,11 @@ test.each(routes.slice(0, 2))('%s is a 412 if it has changed since', async (_, u
   for (const date of [changedAt.toUTCString(), later, 'yesterday']) {
     expect(await statusOf({ 'if-unmodified-since': date }), date).toBe(200);
   }
-  // If-Match disables the date.
+  // If-Match takes precedence over the date.
   expect(await statusOf({ 'if-match': etag, 'if-unmodified-since': earlier })).toBe(200);
 });
 
-it('checks them before If-None-Match, ranges and If-Range', async () => {
+it('are checked before If-None-Match, ranges and If-Range', async () => {
   for (const [, url] of routes) {
     const etag = String((await app.get(url)).headers.etag);
     const stale = { 'if-match': '"other"' };
@@ -75,7 +75,7 @@ it('checks them before If-None-Match, ranges and If-Range', async () => {
   }
 });
 
-it('checks them before If-None-Match also if the rendering is not made yet', async () => {
+it('are checked before If-None-Match even if the rendering does not exist yet', async () => {
   const url = '/icons/1/ab.webp?size=24';
   const { headers } = await app.get(url);
   const cold = await useTestApp({ origin: app.originals });
@@ -86,7 +86,7 @@ it('checks them before If-None-Match also if the rendering is not made yet', asy
   expect((await other.get(url, since)).statusCode).toBe(412);
 });
 
-it('does not replace an error of the plain request (§13.2.1)', async () => {
+it('do not replace an error of the plain request (§13.2.1)', async () => {
   const stale = { 'if-match': '"other"', 'if-unmodified-since': earlier };
   for (const [url, status] of [
     ['/icons/9/ab.webp', 404],
@@ -98,7 +98,7 @@ it('does not replace an error of the plain request (§13.2.1)', async () => {
   }
 });
 
-it('releases the body of an original that it does not send', async () => {
+it('free the body of an original that is not sent', async () => {
   const url = '/attachments/1/2/a.txt';
   for (const headers of [{ 'if-match': '"other"' }, { 'if-match': '"other"', range: 'bytes=5-' }]) {
     expect((await app.get(url, headers)).statusCode).toBe(412);
@@ -106,7 +106,7 @@ it('releases the body of an original that it does not send', async () => {
   await expect.poll(() => app.originals.openBodies).toBe(0);
 });
 
-it('apply to media of another site, with their validators', async () => {
+it('apply to external media, with the validators of the site', async () => {
   const external = await useExternalApp();
   external.site.serveRanges('/cat.jpg', samples.jpeg);
   external.site.serve('/bare.jpg', samples.jpeg);
@@ -124,7 +124,7 @@ it('apply to media of another site, with their validators', async () => {
   expect([await bare('"one"'), await bare('*')]).toEqual([412, 200]);
 });
 
-test('the 304 of a video that is sent as it is has the entity tag of the 200', async () => {
+test('the 304 of an unmodified video has the entity tag of the 200', async () => {
   const url = '/attachments/1/2/clip.webm?quality=high';
   app.originals.put('attachments/1/2/clip.webm', samples.mp4, changedAt);
   const { statusCode, headers } = await app.get(url);

@@ -15,19 +15,19 @@ import { readSample, samples, type TestApp, useTestApp } from '../../support/tes
 const animation = readSample('attachments/1/6/moon.gif');
 const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
 
-/** When it is, for clients. */
+/** Wall-clock time. */
 const WALL_MS = 1_763_769_600_000;
 
 let app: TestApp;
 let renderer: PausedRenderer;
-/** How long each render takes, by the clock of the app. */
+/** Duration of each render on the clock of the app. */
 let tookMs: number;
 let client: SendRequest;
 
 const request = (target: string, from: string, headers?: Record<string, string>) =>
   client(target, { headers: { 'X-Forwarded-For': from, ...headers } });
 
-/** Three units in twelve seconds, so that one comes back every four. */
+/** Three units in twelve seconds: one every four seconds. */
 async function start(settings: Environment = {}) {
   tookMs = 0;
   renderer = new PausedRenderer(undefined, () => app.clock.advance(tookMs));
@@ -46,7 +46,7 @@ async function start(settings: Environment = {}) {
   client = createClient(await app.listen(), { pipelining: 0 });
 }
 
-/** Has a client use up all that it has. */
+/** Uses up the limit of a client. */
 async function exhaust(client: string, id = 1): Promise<void> {
   for (const size of [16, 20, 22]) expect((await request(icon(size, id), client)).status).toBe(200);
 }
@@ -55,10 +55,10 @@ const statuses = async (responses: readonly Promise<ClientResponse>[]) =>
   (await Promise.all(responses)).map(({ status }) => status);
 const readMetric = async (...args: Parameters<Scrape['read']>) => (await scrape(app)).read(...args);
 
-describe('a client that has used up its share', () => {
+describe('a client that has used up its rate limit', () => {
   beforeEach(() => start(metricsSettings));
 
-  it('gets a 429 with all that the contract has of it, until a part has come back', async () => {
+  it('gets a 429 with all documented headers until a unit is available', async () => {
     await exhaust('192.0.2.1');
     app.clock.advance(500);
     const refused = await request(icon(24), '192.0.2.1');
@@ -88,17 +88,17 @@ describe('a client that has used up its share', () => {
     expect(served.status).toBe(200);
     expect(Object.keys(served.headers).join()).not.toContain('x-ratelimit');
     expect(app.renderer.renders).toBe(4);
-    // The log tells of it once in a window.
+    // The log has one line for each window.
     const message = 'a client has used up its share of rendering';
     const details = { client: '192.0.2.1', requests: 3, windowMs: 12_000 };
-    const told = app.log.entries.filter(({ level }) => level !== 'info');
-    expect(told).toEqual([{ level: 'warn', details, message }]);
+    const logged = app.log.entries.filter(({ level }) => level !== 'info');
+    expect(logged).toEqual([{ level: 'warn', details, message }]);
     app.clock.advance(12_000);
     for (const size of [32, 40, 44, 48, 56]) await request(icon(size), '192.0.2.1');
     expect(app.log.count(message)).toBe(2);
   });
 
-  it('is given what costs no render: hits, 304s, passthrough, refusals by the header, errors', async () => {
+  it('is served without a render: hits, 304s, passthrough, rejections by header, errors', async () => {
     app.originals.put('emojis/1', samples.png);
     app.originals.put('emojis/2', Buffer.from('no image'));
     app.originals.put('attachments/1/2/romeo.txt', samples.text);
@@ -109,7 +109,7 @@ describe('a client that has used up its share', () => {
       [icon(16), 200],
       [icon(24), 200],
       [icon(16), 304, { 'If-None-Match': header('etag') }],
-      // Not in memory: by its state alone.
+      // Not in memory, so it needs the state of the original.
       [icon(24), 304, { 'If-None-Match': other.header('etag') }],
       ['/emojis/1.png?size=4096&quality=lossless', 200],
       ['/emojis/2.webp', 415],
@@ -125,13 +125,13 @@ describe('a client that has used up its share', () => {
     expect((await request(icon(28), '192.0.2.1')).status).toBe(429);
   });
 
-  it('may join what another has begun, and pays nothing for it', async () => {
+  it('may join a render that another client has begun, without a charge', async () => {
     await exhaust('192.0.2.1');
     renderer.held = 'both';
     const begun = request(icon(24), '192.0.2.2');
     await expect.poll(() => app.renderer.renders).toBe(4);
     const joined = ['192.0.2.1', '192.0.2.3'].map((from) => request(icon(24), from));
-    // Both have arrived before it ends.
+    // Both arrive before the render ends.
     await expect.poll(() => readMetric('darkroom_requests_in_flight')).toBe(3);
     renderer.release();
     expect(await statuses([begun, ...joined])).toEqual([200, 200, 200]);
@@ -139,12 +139,12 @@ describe('a client that has used up its share', () => {
       expect(header('cache-status')).toBe('darkroom; fwd=miss; stored; collapsed');
     }
     expect(app.renderer.renders).toBe(4);
-    // The one that joined has all that it had.
+    // The client that joined can still use its complete limit.
     await exhaust('192.0.2.3', 3);
     expect((await request(icon(44), '192.0.2.3')).status).toBe(429);
   });
 
-  it('is refused alone: another client that waits for the same has it rendered, and pays for it', async () => {
+  it('is rejected alone: another waiting client gets the rendering and is charged', async () => {
     const respond = defer<void>();
     app.originals.alter = async (object, key) => {
       if (key === 'icons/4/ab') await respond.promise;
@@ -161,10 +161,10 @@ describe('a client that has used up its share', () => {
     expect(app.renderer.renders).toBe(4);
     expect(all.map(({ header }) => header('cache-status')).sort()).toEqual([
       'darkroom; fwd=miss',
-      'darkroom; fwd=miss; stored', // which has begun it
+      'darkroom; fwd=miss; stored', // began the render
       'darkroom; fwd=miss; stored; collapsed',
     ]);
-    // One of the two has begun it, and has paid.
+    // The client that began it is charged.
     const left = [2, 3].flatMap((id) =>
       [28, 32, 40].map((size) => request(icon(size, id), `192.0.2.${id}`)),
     );
@@ -174,7 +174,7 @@ describe('a client that has used up its share', () => {
 
 describe('a render', () => {
   const moon = (size: number): string => `/emojis/1.gif?size=${size}`;
-  /** How many units a client has left, found out by spending them. */
+  /** Determines the remaining units of a client by using them. */
   async function countLeft(client: string, firstId = 1): Promise<number> {
     tookMs = 0;
     for (let id = firstId; ; id += 1) {
@@ -190,11 +190,11 @@ describe('a render', () => {
     app.originals.put('emojis/1', animation);
   });
 
-  it('counts what is estimated, as long as it runs', async () => {
+  it('is charged for the estimate while it runs', async () => {
     renderer.held = 'heavy';
     const running = request(moon(240), '192.0.2.1');
     await expect.poll(() => app.renderer.renders).toBe(1);
-    // Of some 150 milliseconds.
+    // Estimated at about 150 ms.
     const left = await countLeft('192.0.2.1');
     expect(left).toBeGreaterThan(5);
     expect(left).toBeLessThan(19);
@@ -204,7 +204,7 @@ describe('a render', () => {
     expect(await countLeft('192.0.2.1', 100)).toBe(20 - left - 2);
   });
 
-  it('that is given up counts what it took, and one that never began, nothing', async () => {
+  it('that is aborted is charged for its duration, and one that never started for nothing', async () => {
     renderer.held = 'heavy';
     const send = async (from: string, size: number) => {
       const socket = await app.connect();
@@ -226,7 +226,7 @@ describe('a render', () => {
   });
 });
 
-it('a client is told by its address, of IPv6 by its /64', async () => {
+it('identifies a client by its IPv4 address or IPv6 /64', async () => {
   await start();
   for (const [id, [one, other, status]] of (
     [
@@ -254,7 +254,7 @@ it('a client is told by its address, of IPv6 by its /64', async () => {
 });
 
 it.each(['false', '10.0.0.0/8'])(
-  'a proxy that is not believed (TRUST_PROXY=%s) is warned of once a minute',
+  'warns once a minute of an untrusted proxy (TRUST_PROXY=%s)',
   async (TRUST_PROXY) => {
     const message =
       'ignoring X-Forwarded-For from an untrusted peer; if it is your proxy, add it to TRUST_PROXY';
@@ -268,7 +268,7 @@ it.each(['false', '10.0.0.0/8'])(
     expect(app.log.count(message)).toBe(1);
     app.clock.advance(1);
     await request(icon(24), '203.0.113.1');
-    // Those that say nothing are no proxies.
+    // Clients that send no address are not proxies.
     app.clock.advance(60_000);
     await client(icon(28));
     await request(icon(32), ' , ');

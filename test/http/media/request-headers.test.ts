@@ -3,7 +3,7 @@ import { isNotModified, isRangeApplicable } from '../../../src/http/conditional.
 import { dispositionOf, formatContentDisposition } from '../../../src/http/content-disposition.ts';
 import { parseRange } from '../../../src/http/range.ts';
 
-// How headers are read, the conversations of test/surface try; here is what none of theirs has.
+// The conversations of test/surface check other values of headers.
 
 const LENGTH = 128 * 1024;
 const UNITS = [
@@ -24,7 +24,7 @@ it.each<[string, string, (text: string) => unknown, units?: readonly string[]]>(
   ['If-Range', '', (text) => isRangeApplicable(text, state)],
   ['If-Range', '"', (text) => isRangeApplicable(text, state)],
   ['file name', '', readName, LETTERS],
-])('128 KB of %s, beginning with %j, take no time', (_, head, read, units = UNITS) => {
+])('128 KB of %s, beginning with %j, take linear time', (_, head, read, units = UNITS) => {
   for (const unit of units) {
     for (const tail of ['', 'x', '"', '-', '.html']) {
       const text = head + unit.repeat(Math.ceil(LENGTH / unit.length)) + tail;
@@ -42,7 +42,7 @@ it.each([
   [-1_000, 1_000, false],
   [1, 2_000, false],
 ])(
-  'If-Range is met by a date to the second, but not within the second of the change: %i ms off, %i ms after it',
+  'If-Range matches a date to the second, but not within the second of the change: %i ms off, %i ms after it',
   (offMs, ageMs, isMet) => {
     const lastModified = new Date('2024-05-14T10:00:00.999Z');
     const sent = new Date(lastModified.getTime() + offMs).toUTCString();

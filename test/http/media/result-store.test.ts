@@ -27,18 +27,18 @@ function useFakeTimeouts(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
-test('a store that fails is logged once, and costs no client an error', async () => {
+test('a failing store is logged once, and no client gets an error', async () => {
   store.failure = new Error('the bucket is gone');
   for (const id of [1, 2, 3]) expect(await get(id)).toBe('rendered');
-  // The read, and the write.
+  // The read and the write.
   expect(app.log.entries.filter(({ level }) => level === 'warn')).toHaveLength(2);
   expect(app.log.errors).toEqual([]);
 });
 
-test('reads wait the longer, the larger a result is, but for one that is late, and what it keeps waiting', async () => {
+test('the deadline of reads grows with the size of results, except for late ones and those that wait for them', async () => {
   useFakeTimeouts();
   const found = defer<void>();
-  /** Asks, and waits until the store has told of a size, if it does. */
+  /** Sends a request, and waits until the store reports a size, if it does. */
   const begin = async (id: number, sizeBytes?: number): Promise<[Promise<string>]> => {
     store.read = async ({ originKey }, _signal, onFound) => {
       if (sizeBytes !== undefined) onFound(sizeBytes);
@@ -57,14 +57,14 @@ test('reads wait the longer, the larger a result is, but for one that is late, a
   await vi.advanceTimersByTimeAsync(1_500);
   expect(await late).toBe('rendered');
   await vi.advanceTimersByTimeAsync(6_500);
-  // The store is slow, and has not failed: the next request uses it at once.
+  // The store is slow but does not fail: the next request uses it.
   const [next] = await begin(4, 1);
   found.resolve();
   expect([await large, await next]).toEqual(['stored', 'stored']);
 });
 
-describe('a write into the store', () => {
-  test('that hangs keeps neither a purge nor a stop waiting for ever', async () => {
+describe('a write to the store', () => {
+  test('that hangs does not block a purge or a stop', async () => {
     const held = defer<void>();
     store.write = () => held.promise;
     await get(1);
@@ -80,10 +80,10 @@ describe('a write into the store', () => {
     await closed;
     const logged = app.log.entries.find(({ details }) => 'unwritten' in details);
     expect(logged).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
-    held.resolve(); // the stop after the test waits for writes, too
+    held.resolve(); // the stop after the test also waits for writes
   });
 
-  test('is waited for by a stop, even if it waits for others', async () => {
+  test('is awaited by a stop, even if it waits for others', async () => {
     const write = store.write.bind(store);
     store.write = async (...args) => {
       await sleep(100);

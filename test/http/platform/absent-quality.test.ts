@@ -4,7 +4,7 @@ import { signedPathOf, useExternalApp } from '../../support/sites/external-app.t
 import { samples, shareTestApp, withDecoder } from '../../support/test-app.ts';
 import { hasFfmpeg, readVideo } from '../../support/videos.ts';
 
-// Contract §14, "Leniency": the quality of attachments and external media that name none.
+// Contract §14, "Leniency": the quality of attachments and external media without the parameter.
 
 const settings = { COMPATIBILITY: 'fluxer', ...withDecoder };
 const app = shareTestApp({ settings });
@@ -25,7 +25,7 @@ const exactOriginals = {
 
 let count = 100;
 
-/** Requests one rendering of an original without a quality, and with two. */
+/** Requests a rendering of an original without a quality, and with two qualities. */
 async function bodiesOf(original: Uint8Array, query: string, { get, originals } = app) {
   count += 1;
   const key = `attachments/1/${count}/picture`;
@@ -55,7 +55,7 @@ describe.each(['width=60&format=webp', 'width=60&height=30'])('with %s', (query)
   });
 
   test.each(Object.entries(lossyOriginals))(
-    '%s stays lossless in the strict mode',
+    '%s stays lossless in strict mode',
     async (_, original) => {
       const { absent, lossless } = await bodiesOf(original, query, strict);
       expect(absent).toBe(lossless);
@@ -63,16 +63,19 @@ describe.each(['width=60&format=webp', 'width=60&height=30'])('with %s', (query)
   );
 });
 
-test.skipIf(!hasFfmpeg)('a video without the name of one has a poster of high', async () => {
-  const clip = readVideo('clip-h264.mp4');
-  const { absent, high, lossless } = await bodiesOf(clip, 'format=webp');
-  expect(absent).toBe(high);
-  expect(absent).not.toBe(lossless);
-  const byContract = await bodiesOf(clip, 'format=webp', strict);
-  expect(byContract.absent).toBe(byContract.lossless);
-});
+test.skipIf(!hasFfmpeg)(
+  'the poster of a video without the extension of one has quality high',
+  async () => {
+    const clip = readVideo('clip-h264.mp4');
+    const { absent, high, lossless } = await bodiesOf(clip, 'format=webp');
+    expect(absent).toBe(high);
+    expect(absent).not.toBe(lossless);
+    const byContract = await bodiesOf(clip, 'format=webp', strict);
+    expect(byContract.absent).toBe(byContract.lossless);
+  },
+);
 
-test('an original is sent byte for byte if nothing but its quality is absent', async () => {
+test('sends an original unchanged if only its quality is absent', async () => {
   for (const original of Object.values(lossyOriginals)) {
     app.originals.put('attachments/1/2/photo', original);
     const { renders } = app.renderer;
@@ -84,7 +87,7 @@ test('an original is sent byte for byte if nothing but its quality is absent', a
   }
 });
 
-test('a quality that has no effect shares one rendering with an absent one', async () => {
+test('shares a rendering with an absent quality if the quality has no effect', async () => {
   for (const format of ['png', 'gif']) {
     app.originals.put('attachments/1/3/photo', samples.jpeg);
     const { renders } = app.renderer;
@@ -99,7 +102,7 @@ test('a quality that has no effect shares one rendering with an absent one', asy
   }
 });
 
-test('a rendering without a quality has a tag of its own, and a 304 needs no transform', async () => {
+test('a rendering without a quality has a distinct tag, and a 304 needs no transform', async () => {
   const path = '/attachments/1/4/photo.jpg?width=50&format=webp';
   for (const { originals } of [app, strict]) {
     originals.put('attachments/1/4/photo.jpg', samples.jpeg);
@@ -113,7 +116,7 @@ test('a rendering without a quality has a tag of its own, and a 304 needs no tra
     await tagOf('', strict),
   ];
   expect(new Set([tag, ...others]).size).toBe(3);
-  // The strict one means `lossless`.
+  // The strict request has quality lossless.
   expect(others[2]).toBe(others[1]);
   expect(app.renderer.renders).toBe(renders + 3);
   expect((await app.get(path)).headers['cache-status']).toBe('darkroom; hit');
@@ -124,7 +127,7 @@ test('a rendering without a quality has a tag of its own, and a 304 needs no tra
   expect([known.statusCode, fresh.renderer.renders]).toEqual([304, 0]);
 });
 
-test("another site's photograph without a quality is rendered with high", async () => {
+test('renders a photograph of another site with high if the quality is absent', async () => {
   const { site, urlOf, requestTarget, renderer } = await useExternalApp({ settings });
   site.serve('/photo.png', samples.jpeg);
   const request = (query: string) => requestTarget(signedPathOf(urlOf('/photo.png'), query));

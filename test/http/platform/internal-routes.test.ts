@@ -17,7 +17,7 @@ import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
 import { freeBox, hasFfmpeg } from '../../support/videos.ts';
 
-// Contract §14, internal routes: what the platform's API asks before it stores a message.
+// Contract §14, internal routes: requests of the platform's API before it stores a message.
 
 const token = 't'.repeat(32);
 const bearer = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -34,7 +34,7 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
       ...settings,
     },
   });
-  const internal = app.internal ?? expect.fail('there is no internal listener');
+  const internal = app.internal ?? expect.fail('the internal listener is missing');
   const post = (url: string, payload: object, headers = bearer) =>
     internal.inject({ method: 'POST', url, payload, headers });
   return {
@@ -47,7 +47,7 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
 }
 
 const uploaded = (key: string) => ({ type: 'upload', upload_filename: key });
-const kept = (key: string) => ({ type: 's3', bucket: 'cdn', key });
+const stored = (key: string) => ({ type: 's3', bucket: 'cdn', key });
 const sent = (bytes: Buffer) => ({ type: 'base64', base64: bytes.toString('base64') });
 
 const app = await start({ settings: metricsSettings });
@@ -70,7 +70,7 @@ it('returns the metadata of an upload, and reads it again each time', async () =
   expect((await request(subject)).json().content_hash).toBe(hash('sha256', samples.png));
 });
 
-it('tells the same of media in the body, with whatever stands before a comma', async () => {
+it('returns the same for media in the body, and ignores a prefix up to a comma', async () => {
   const { type, base64 } = sent(samples.animatedGif);
   const plain = await request({ type, base64, with_base64: true });
   const { delay = [] } = await sharp(samples.animatedGif).metadata();
@@ -84,11 +84,11 @@ it('tells the same of media in the body, with whatever stands before a comma', a
   expect(url.json()).toEqual(rest);
 });
 
-it('returns complete media, up to their own limit', async () => {
+it('returns complete media, up to a limit of the listener', async () => {
   const { upload, request } = await start({
     settings: { VIDEO_MAX_READ_BYTES: '131072', INTERNAL_MAX_BODY_BYTES: '2097152' },
   });
-  // What stands behind the index and the frames of a video is none of its facts.
+  // Bytes after the index and the frames of a video do not affect its metadata.
   const withRest = (bytes: number) => Buffer.concat([clip, box('free', Buffer.alloc(bytes))]);
   await upload('long', withRest(1_000_000));
   await upload('longer', withRest(2_000_000));
@@ -97,7 +97,7 @@ it('returns complete media, up to their own limit', async () => {
   expect((await request({ ...uploaded('longer'), with_base64: true })).statusCode).toBe(400);
 });
 
-it('returns the metadata of originals by bucket and key, and of own URLs with any signature', async () => {
+it('returns the metadata of originals by bucket and key, and by local URLs with any signature', async () => {
   const { originals, request } = await start({
     settings: {
       ...{ PUBLIC_URLS: 'https://cdn.example.org/media', ATTACHMENT_SIGNING: 'enforce' },
@@ -106,7 +106,7 @@ it('returns the metadata of originals by bucket and key, and of own URLs with an
   });
   originals.put('attachments/1/2/a.png', samples.png);
   const content_hash = hash('sha256', samples.png);
-  expect((await request(kept('attachments/1/2/a.png'))).json()).toMatchObject({ content_hash });
+  expect((await request(stored('attachments/1/2/a.png'))).json()).toMatchObject({ content_hash });
   const url = 'https://cdn.example.org/media/attachments/1/2/a.png?ex=1&is=1&hm=no';
   expect((await request({ type: 'external', url })).json()).toMatchObject({ content_hash });
 });
@@ -119,33 +119,33 @@ const flat = (width: number) =>
 
 test.each<[string, Uint8Array, object]>([
   ['a video', clip, { format: 'mp4', width: 240, height: 160, duration: 2, animated: false }],
-  ['a sound', voice, { format: 'ogg', width: null, height: null, duration: 1 }],
+  ['an audio file', voice, { format: 'ogg', width: null, height: null, duration: 1 }],
   [
     'an animated PNG',
     drawApng({ widthPx: 4, heightPx: 4, frames: [frame, frame] }),
     { format: 'apng', animated: true },
   ],
-  ['a picture as wide as it may be', await flat(16_384), { format: 'png', width: 16_384 }],
+  ['a picture of the maximum width', await flat(16_384), { format: 'png', width: 16_384 }],
   ['a wider one', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
-])("tells of %s, in the platform's words", async (_, bytes, told) => {
+])("returns the metadata of %s in the platform's format", async (_, bytes, expected) => {
   await upload('a', bytes);
-  expect((await request(uploaded('a'))).json()).toMatchObject(told);
+  expect((await request(uploaded('a'))).json()).toMatchObject(expected);
 });
 
 test.each([
-  ['a bucket that is none of ours', { type: 's3', bucket: 'other', key: 'a' }],
+  ['an unknown bucket', { type: 's3', bucket: 'other', key: 'a' }],
   ['a key with dots', uploaded('../a')],
   ['no type', {}],
   ['another version', { version: 1, ...uploaded('a') }],
   ['text', sent(Buffer.from('text'))],
-  ['no base64', { type: 'base64', base64: '§' }],
-  ['media of sites where none are fetched', { type: 'external', url: 'https://a.example/b.png' }],
+  ['invalid base64', { type: 'base64', base64: '§' }],
+  ['external media if they are disabled', { type: 'external', url: 'https://a.example/b.png' }],
   ['a damaged picture', sent(samples.png.subarray(0, 20))],
-])('a question about %s is a 400', async (_, subject) => {
+])('returns 400 for %s', async (_, subject) => {
   expect((await request(subject)).statusCode).toBe(400);
 });
 
-it('needs the token for all but the health', async () => {
+it('requires the token except for the health check', async () => {
   const { internal, post } = await start({ settings: { ATTACHMENT_SIGNING: 'off' } });
   for (const authorization of [`Bearer ${token}x`, '']) {
     const headers = { ...bearer, authorization };
@@ -156,7 +156,7 @@ it('needs the token for all but the health', async () => {
   expect([health.statusCode, health.body]).toEqual([200, 'OK attachment_signature=off']);
 });
 
-it('allows no other method, and no body that is too long', async () => {
+it('rejects other methods and bodies that are too long', async () => {
   const { internal, post } = await start({ settings: { INTERNAL_MAX_BODY_BYTES: '1048576' } });
   const response = await internal.inject({ method: 'GET', url: '/_sniff', headers: bearer });
   expect([response.statusCode, response.headers.allow]).toEqual([405, 'POST']);
@@ -182,7 +182,7 @@ it('detects the media type of an upload by its first bytes', async () => {
   expect(await sniff('missing')).toBe(404);
 });
 
-it('makes a thumbnail of an image within 512 px, and never upscales it', async () => {
+it('returns a thumbnail of an image within 512 px, never upscaled', async () => {
   const large = { width: 1200, height: 600, channels: 3, background: '#268' } as const;
   await upload('large', await sharp({ create: large }).png().toBuffer());
   await upload('small', samples.png);
@@ -201,20 +201,23 @@ it('makes a thumbnail of an image within 512 px, and never upscales it', async (
   expect((await thumbnail('missing')).statusCode).toBe(404);
 });
 
-test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, an audio file does not', async () => {
-  await upload('voice', voice);
-  const sound = await post('/_frames', uploaded('voice'));
-  expect([sound.statusCode, sound.json()]).toEqual([200, { frames: [] }]);
-  await upload('clip', clip);
-  const subject = uploaded('clip');
-  const { rawPayload } = await post('/_thumbnail', subject);
-  expect(await sharp(rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
-  expect((await post('/_frames', { version: 1, ...subject })).statusCode).toBe(400);
-  const { frames } = (await post('/_frames', { version: 2, ...subject })).json();
-  expect(frames).toEqual([
-    { timestamp: 0, mime_type: 'image/jpeg', base64: expect.stringMatching(/^\/9j\//) },
-  ]);
-});
+test.skipIf(!hasFfmpeg)(
+  'returns a thumbnail and a frame of a video, but not of an audio file',
+  async () => {
+    await upload('voice', voice);
+    const sound = await post('/_frames', uploaded('voice'));
+    expect([sound.statusCode, sound.json()]).toEqual([200, { frames: [] }]);
+    await upload('clip', clip);
+    const subject = uploaded('clip');
+    const { rawPayload } = await post('/_thumbnail', subject);
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
+    expect((await post('/_frames', { version: 1, ...subject })).statusCode).toBe(400);
+    const { frames } = (await post('/_frames', { version: 2, ...subject })).json();
+    expect(frames).toEqual([
+      { timestamp: 0, mime_type: 'image/jpeg', base64: expect.stringMatching(/^\/9j\//) },
+    ]);
+  },
+);
 
 it('accepts two large bodies at a time', async () => {
   const address = await internal.listen({ host: '127.0.0.1', port: 0 });
@@ -236,17 +239,17 @@ it('accepts two large bodies at a time', async () => {
   await expect
     .poll(async () => (await scrape(app)).read('darkroom_refusals_total', { reason: 'requests' }))
     .toBeGreaterThanOrEqual(2);
-  // Small ones pass.
+  // Small bodies are accepted.
   expect((await post('/_metadata', {})).statusCode).toBe(400);
 });
 
-it('is charged to no client: RATE_LIMIT_REQUESTS is for the public listener', async () => {
+it('ignores RATE_LIMIT_REQUESTS, which is for the public listener', async () => {
   const { originals, post, get } = await start({
     settings: { RATE_LIMIT_REQUESTS: '1', CACHE_MEMORY_BYTES: '0' },
   });
   originals.put('icons/1/ab', samples.jpeg);
   for (let count = 0; count < 3; count += 1) {
-    expect((await post('/_frames', { version: 2, ...kept('icons/1/ab') })).statusCode).toBe(200);
+    expect((await post('/_frames', { version: 2, ...stored('icons/1/ab') })).statusCode).toBe(200);
   }
   const sizes = [16, 20].map((size) => `/icons/1/ab.webp?size=${size}`);
   const statuses = [];
@@ -255,7 +258,7 @@ it('is charged to no client: RATE_LIMIT_REQUESTS is for the public listener', as
 });
 
 test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
-  'a client that leaves during %s is no error in the log',
+  'logs no error if a client disconnects during %s',
   async (path) => {
     const { originals, log, ...app } = await start({ settings: metricsSettings });
     originals.put('attachments/1/2/a.png', samples.png);
@@ -263,7 +266,7 @@ test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
     const isAdmin = path.startsWith('/metadata');
     const listener = (isAdmin ? app.admin : app.internal) ?? expect.fail();
     const address = await listener.listen({ host: '127.0.0.1', port: 0 });
-    const body = JSON.stringify({ version: 2, ...kept('attachments/1/2/a.png') });
+    const body = JSON.stringify({ version: 2, ...stored('attachments/1/2/a.png') });
     const leaving = new AbortController();
     const response = fetch(`${address}${path}`, {
       ...(isAdmin ? { headers: withToken } : { method: 'POST', body, headers: bearer }),
@@ -277,7 +280,7 @@ test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
   },
 );
 
-test('blocked media are a 451 on every route, by key and by content', async () => {
+test('returns 451 for blocked media on every route, by key and by content', async () => {
   const { path } = await useTemporaryDirectory();
   const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'list') };
   const app = await start({ settings: { ...list, ...metricsSettings } });
@@ -289,7 +292,7 @@ test('blocked media are a 451 on every route, by key and by content', async () =
   const blocked = { keys: [key], sha256: [hash('sha256', samples.jpeg)] };
   expect((await sendToAdmin(app, '/blocks', blocked)).statusCode).toBe(200);
   const uploads = [uploaded('b'), uploaded(key)];
-  const originals = [kept(key), kept(copy)];
+  const originals = [stored(key), stored(copy)];
   for (const [route, subjects] of Object.entries({
     '/_metadata': [...uploads, ...originals, sent(samples.jpeg)],
     '/_frames': [...uploads, ...originals],
@@ -301,13 +304,13 @@ test('blocked media are a 451 on every route, by key and by content', async () =
       expect(statusCode, `${route} ${JSON.stringify(subject)}`).toBe(451);
     }
   }
-  // A video whose name does not show it, which is read whole for its digest.
+  // A video without the extension of one, which is read completely for its digest.
   await app.upload('clip', clip);
   const sniffed = await app.post('/_sniff', uploaded('clip'));
   expect([sniffed.statusCode, sniffed.json()]).toEqual([200, { content_type: 'video/mp4' }]);
 });
 
-test('a frame is always within the 512 KiB that the platform reads', async () => {
+test('returns frames within the 512 KiB that the platform reads', async () => {
   const noise = { type: 'gaussian', mean: 128, sigma: 90 } as const;
   const square = { width: 1_600, height: 1_600, channels: 3, background: '#888' } as const;
   const picture = sharp({ create: { ...square, noise } }).png();
@@ -317,7 +320,7 @@ test('a frame is always within the 512 KiB that the platform reads', async () =>
   expect(rawPayload.length).toBeLessThan(512 * 1024);
 });
 
-test('a video of another site has metadata', async () => {
+test('returns the metadata of a video of another site', async () => {
   const app = await useExternalApp({
     settings: { INTERNAL_PORT: '0', INTERNAL_TOKEN: token },
   });

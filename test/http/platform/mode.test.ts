@@ -4,12 +4,12 @@ import { enforced, SIGNING_KEY, signatureOf } from '../../support/signed-urls.ts
 import { SITE, signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
-// Contract §14 through HTTP. What each request means: test/contract/leniency.test.ts and test/contract/signing.
+// Contract §14 over HTTP. test/contract/leniency.test.ts and test/contract/signing check the meaning of requests.
 
 const settings = { COMPATIBILITY: 'fluxer' };
 const app = shareTestApp({ settings });
 
-test('a download is saved under its name, and shares the rendering of the inline response', async () => {
+test('saves a download under its name, and shares the rendering of the inline response', async () => {
   const key = 'attachments/x/y/z/photo.png';
   app.originals.put(key, samples.png);
   app.originals.put('avatars/8/ab', samples.png);
@@ -31,7 +31,7 @@ test('a download is saved under its name, and shares the rendering of the inline
   expect(app.renderer.renders - renders).toBe(2);
 });
 
-test('a signature covers the whole key of an attachment, however its slashes are written', async () => {
+test('a signature covers the complete key of an attachment, regardless of the encoding of its slashes', async () => {
   const now = Date.UTC(2026, 0, 1) / 1000;
   const { originals, get } = await useTestApp({
     settings: { ...settings, ...enforced },
@@ -49,19 +49,20 @@ test('a signature covers the whole key of an attachment, however its slashes are
 
 const KEY = 'attachments/1400000000000000000/1500000000000000000/naïve cat.png';
 const signatures = {
-  ends: 'ex=69f7801c&is=69f62e9c&hm=5fdbabbacd0073fae47836355f022c2dd138e77057b120813c987cf20541d5dd',
-  lasts:
+  expires:
+    'ex=69f7801c&is=69f62e9c&hm=5fdbabbacd0073fae47836355f022c2dd138e77057b120813c987cf20541d5dd',
+  'never expires':
     'ex=0&is=69f62e9c&hm=d97b175f63a9063a0e6f89145b222777ac403e584f7f3384523cc00b2b479de7&uc=dp',
 };
 
-// Examples of what the platform gives out; its signer decodes the key, whose text is another one.
+// URLs of the platform, whose signer decodes the signing key from base64.
 test.each([
-  ['ends', 'base64:', 0x69f7801c - 1, 200],
-  ['ends', 'base64:', 0x69f7801c, 404],
-  ['ends', '', 0x69f7801c - 1, 404],
-  ['lasts', 'base64:', 4_000_000_000, 200],
+  ['expires', 'base64:', 0x69f7801c - 1, 200],
+  ['expires', 'base64:', 0x69f7801c, 404],
+  ['expires', '', 0x69f7801c - 1, 404],
+  ['never expires', 'base64:', 4_000_000_000, 200],
 ] as const)(
-  "a URL of the platform's signer that %s, by a key '%s…', at %i: %i",
+  "accepts or rejects a URL of the platform's signer that %s, with a key '%s…', at %i: %i",
   async (name, form, at, status) => {
     const { get, originals } = await useTestApp({
       settings: {
@@ -77,7 +78,7 @@ test.each([
   },
 );
 
-// The platform stores originals past Darkroom, which no 404 may hide for long.
+// The platform stores originals without Darkroom, so a cached 404 must expire soon.
 test.each([
   [settings, 'no-store', 2_000],
   [{ ...settings, NOT_FOUND_MAX_AGE_SECONDS: '1' }, 'no-store', 1_000],
@@ -95,16 +96,16 @@ test.each([
 });
 
 test.each([
-  // What is refused looks like what is missing.
+  // An unsigned URL looks like missing media.
   ['/attachments/1/2/a.png', 'no-store'],
   ['/nowhere', 'public, max-age=30'],
-])('%s, which needs a signature or is no resource, is a 404 that is %s', async (url, caching) => {
+])('returns a 404 for %s, cached as %s', async (url, caching) => {
   const { get } = await useTestApp({ settings: { ...settings, ...enforced } });
   const { statusCode, headers } = await get(url);
   expect([statusCode, headers['cache-control']]).toEqual([404, caching]);
 });
 
-test('a path that is encoded once more is fetched as it stands in the URL, and shares its cache entry', async () => {
+test('fetches a URL from a path that is percent-encoded twice, with the same cache entry', async () => {
   const { site, requestTarget, renderer } = await useExternalApp({ settings });
   const keys = new SigningKeys([SIGNING_KEY]);
   const sign = (target: string) => `/external/${keys.sign(target, 'base64url')}/${target}`;

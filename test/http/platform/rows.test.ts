@@ -7,11 +7,11 @@ import {
 } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
-// Contract §14: resources that a service in the platform's place has besides; what else is refused, or is none of them:
-// test/contract/leniency.test.ts. That their responses are as documented: test/http/admin/openapi-document.test.ts.
+// Contract §14: additional resources in platform mode. test/contract/leniency.test.ts checks invalid paths, and
+// test/http/admin/openapi-document.test.ts the documented responses.
 
 const css = Buffer.from('body { color: rebeccapurple }\n');
-/** The head of a sound in Ogg. */
+/** First bytes of an Ogg audio file. */
 const ogg = Buffer.from(`OggS${'\0'.repeat(22)}\x01\x13OpusHead${'\0'.repeat(400)}`, 'latin1');
 const name = 'a'.repeat(128);
 
@@ -25,7 +25,7 @@ test.each([
   ['/entrance-sounds/1/a_b.ogg', 'entrance-sounds/1/a_b.ogg', ogg, /^audio\//],
   ['/entrance-sounds/0/cd34.m4a', 'entrance-sounds/0/cd34.m4a', samples.mp4, /^video\/mp4/],
 ] as const)(
-  '%s is passed through, with ranges, only in this mode',
+  '%s is sent unchanged, with ranges, only in platform mode',
   async (target, key, bytes, type) => {
     platform.originals.put(key, bytes);
     strict.originals.put(key, bytes);
@@ -47,7 +47,7 @@ test.each([
   },
 );
 
-test('a sound that is a page is saved, not shown', async () => {
+test('an audio file that is an HTML page is saved, not shown', async () => {
   platform.originals.put('entrance-sounds/1/page.mp3', samples.html);
   const { headers } = await platform.get('/entrance-sounds/1/page.mp3');
   expect(headers['content-disposition']).toBe('attachment; filename="page.mp3"');
@@ -65,7 +65,7 @@ test.each([
   expect((await strict.get(target)).statusCode).toBe(404);
 });
 
-test('the admin listener purges them and returns their metadata, only in this mode', async () => {
+test('the admin listener purges them and returns their metadata, only in platform mode', async () => {
   for (const [COMPATIBILITY, status] of [
     ['fluxer', 200],
     ['none', 400],

@@ -9,7 +9,7 @@ import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestAppOptions } from '../../support/test-app.ts';
 import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
-// Contract §14: uploads into a storage that the platform fetches them from, and no public route.
+// Contract §14: uploads to a storage that the platform reads, without a public route.
 
 const bucket = 'uploads';
 const body = { 'Content-Length': '5' };
@@ -23,12 +23,12 @@ async function useUploads({ settings = {}, ...parts }: TestAppOptions = {}) {
     uploads: { path, list, put },
     upload: async (key: string, terms = {}, headers = body, sent = 'hello') =>
       relay.app.send('PUT', uploadTarget(key, { bucket, ...terms }), headers, sent),
-    /** What the service itself will read at the key. */
+    /** Reads an upload like the service. */
     readUpload: async (key: string) => text((await openStream(origin, key)).body),
   };
 }
 
-test('stores there any key', async () => {
+test('stores an upload under any key', async () => {
   const { upload, readUpload, list, uploads } = await useUploads();
   for (const key of [
     ...['0b8e1f52-6f0c-4d7e-9a54-2c1d3e4f5a6b', 'stream_previews/a~b.c-0123456789abcdef.jpg'],
@@ -42,7 +42,7 @@ test('stores there any key', async () => {
     expect(headers.etag).toMatch(/^"[^"]+"$/);
     expect(await readUpload(key)).toBe('hello');
   }
-  // A key whose names a file can have is at its path; nothing has come to the originals.
+  // The key is a path if file names allow it. The originals stay unchanged.
   expect(await uploads.list()).toContain('stream_previews/a~b.c-0123456789abcdef.jpg');
   expect(await list()).toEqual([]);
 });
@@ -60,7 +60,7 @@ test('rejects invalid keys', async () => {
   expect(await uploads.list()).toEqual([]);
 });
 
-test('a path that is not the key is a 403, and an undecodable one a 400', async () => {
+test('returns 403 for a path that differs from the key, and 400 for an undecodable one', async () => {
   const { app, uploads } = await useUploads();
   const [path = '', query = ''] = uploadTarget('a/b', { bucket }).split('?');
   for (const [wrong, status] of [
@@ -88,15 +88,15 @@ test.each([
   ['a', 'a/b'],
   ['a', 'a/b/c'],
   ['a/b', 'a'],
-])('a directory with %s rejects %s, and keeps nothing of it', async (there, key) => {
+])('with %s in the directory, rejects %s and stores nothing', async (existing, key) => {
   const { upload, uploads } = await useUploads();
-  expect((await upload(there)).status).toBe(200);
+  expect((await upload(existing)).status).toBe(200);
   const { status, body } = await upload(key);
   expect([status, JSON.parse(String(body)).code]).toEqual([409, 'MEDIA_EXISTS']);
-  expect(await uploads.list()).toEqual([there]);
+  expect(await uploads.list()).toEqual([existing]);
 });
 
-test('no public route reads it', async () => {
+test('no public route reads an upload', async () => {
   const { app, upload, uploads } = await useUploads();
   await uploads.put('avatars/1/ab12', samples.png);
   for (const key of ['attachments/1/2/a.txt', 'a']) expect((await upload(key)).status).toBe(200);
@@ -112,13 +112,13 @@ test('no public route reads it', async () => {
   }
 });
 
-test('limits are those of all uploads', async () => {
+test('has the limits of all uploads', async () => {
   const { upload, uploads } = await useUploads({ settings: { RELAY_MAX_BYTES: '4' } });
   expect((await upload('a')).status).toBe(413);
   expect(await uploads.list()).toEqual([]);
 });
 
-test('another bucket, or an absent one, is that of the originals', async () => {
+test('another or an absent bucket is the bucket of originals', async () => {
   const { app, list, uploads } = await useUploads({ settings: { UPLOADS_DIR_BUCKET: 'inbox' } });
   const put = async (key: string, bucket?: string) =>
     (await app.send('PUT', uploadTarget(key, { bucket }), body, 'hello')).status;
@@ -131,7 +131,7 @@ test('another bucket, or an absent one, is that of the originals', async () => {
   expect(await uploads.list()).toEqual(['free']);
 });
 
-test('the example of the platform is let in', async () => {
+test('accepts the example of the platform', async () => {
   const { app, uploads } = await useUploads({
     settings: {
       UPLOADS_DIR_BUCKET: 'fluxer-uploads',
@@ -148,7 +148,7 @@ test('the example of the platform is let in', async () => {
   expect(await uploads.list()).toEqual([key]);
 });
 
-test('the directory is outside those of originals and renderings', async () => {
+test('rejects a directory that overlaps those of originals and renderings', async () => {
   const { path } = await useTemporaryDirectory();
   const at = (name: string): string => join(path, name);
   for (const directory of ['originals/in', 'results/results', 'uploads/in']) {
@@ -165,7 +165,7 @@ test('the directory is outside those of originals and renderings', async () => {
       `UPLOADS_DIR: expected a directory separate from those of originals and renderings but received "${at(name)}"`,
     ]);
   }
-  // Originals in a bucket are in no directory.
+  // Originals in a bucket do not occupy a directory.
   const inBucket = { STORAGE: 's3', S3_BUCKET: 'media', UPLOADS_DIR: at('originals') };
   expect(faultsOf({ ...inBucket, STORAGE_DIR: at('originals') })).toEqual([]);
   expect(faults(at('none'))).toEqual([
@@ -184,7 +184,7 @@ test.each([
   ],
   [{ UPLOADS_DIR: 'test', UPLOADS_DIR_BUCKET: 'media' }, 'UPLOADS_DIR_BUCKET'],
   [{ UPLOADS_S3_BUCKET: 'uploads' }, undefined],
-])('the bucket differs from those that are read: %j', (given, name) => {
-  const faults = faultsOf({ STORAGE: 's3', S3_BUCKET: 'media', ...given });
+])('requires a bucket that differs from those that are read: %j', (extra, name) => {
+  const faults = faultsOf({ STORAGE: 's3', S3_BUCKET: 'media', ...extra });
   expect(faults.map((fault) => fault.split(':')[0])).toEqual(name === undefined ? [] : [name]);
 });

@@ -14,7 +14,7 @@ const MEBIBYTE = 1024 * 1024;
 const AT_ONCE = 10;
 
 let takenBytes = 0;
-/** A bucket that takes everything and keeps nothing: what is measured is what passes through. */
+/** A bucket that accepts everything and stores nothing, so that only the service uses memory. */
 const bucket = createServer((message, response) => {
   message.on('data', (chunk: Buffer) => {
     if (message.method === 'PUT') takenBytes += chunk.length;
@@ -33,13 +33,13 @@ const bucketPort = await listenUntilEnd(bucket);
 const piece = Buffer.alloc(MEBIBYTE);
 
 test.each([
-  ['their length is told', true, 500 * MEBIBYTE, 64 * MEBIBYTE],
-  // A part of 8 MiB each, and a little.
-  ['it is not', false, 100 * MEBIBYTE, AT_ONCE * 12 * MEBIBYTE],
+  ['a length', true, 500 * MEBIBYTE, 64 * MEBIBYTE],
+  // A part of 8 MiB for each upload, and some overhead.
+  ['no length', false, 100 * MEBIBYTE, AT_ONCE * 12 * MEBIBYTE],
 ] as const)(
-  'ten large uploads at once pass in constant memory where %s',
+  'ten large concurrent uploads with %s take constant memory',
   { timeout: 300_000 },
-  async (_, tells, sizeBytes, mostBytes) => {
+  async (_, hasLength, sizeBytes, maxBytes) => {
     takenBytes = 0;
     const service = await useService({
       STORAGE: 's3',
@@ -50,9 +50,9 @@ test.each([
       RELAY_SIGNING_KEYS: RELAY_KEY,
     });
     const upload = async (number: number, bytes: number): Promise<number> => {
-      // Zeros that take no memory.
+      // Sparse zeros.
       const body = Readable.from(Array(bytes / MEBIBYTE).fill(piece), { highWaterMark: 1 });
-      const headers = tells ? { 'content-length': String(bytes) } : {};
+      const headers = hasLength ? { 'content-length': String(bytes) } : {};
       const url = `${service.origin}${uploadTarget(`attachments/1/${number}/a`)}`;
       const response = await request(url, { method: 'PUT', headers, body });
       await response.body.dump();
@@ -66,7 +66,7 @@ test.each([
       return growth();
     });
     expect(takenBytes).toBeGreaterThanOrEqual(3 * AT_ONCE * sizeBytes);
-    expect(grownBytes).toBeLessThan(mostBytes);
+    expect(grownBytes).toBeLessThan(maxBytes);
   },
 );
 
@@ -81,7 +81,7 @@ test.each([
   ['a JPEG with a long scan', photo.subarray(0, -5_000), Buffer.from([0xff, 0xd9])],
   ['an MP4 with a large box', Buffer.concat([clip, freeBox]), Buffer.alloc(MEBIBYTE - 8)],
 ] as const)(
-  'metadata is removed from %s of 300 MiB in constant memory',
+  'removing metadata from %s of 300 MiB takes constant memory',
   { timeout: 300_000 },
   async (_, head, tail) => {
     takenBytes = 0;

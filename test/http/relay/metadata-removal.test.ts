@@ -33,8 +33,7 @@ import {
   useRelayApp,
 } from '../../support/uploads/relay-app.ts';
 
-// Contract §16, as uploads show it: which uploads are cleaned, what is reported and stored. What is removed from each
-// format: test/formats/metadata-removal.
+// Contract §16 for uploads: which are cleaned, reported and stored. test/formats/metadata-removal checks the formats.
 
 const largePhoto = await drawLargePhoto();
 
@@ -76,7 +75,7 @@ test.each([
   ['false', true, 'removed'],
   ['false', false, undefined],
   ['false', undefined, undefined],
-])('RELAY_STRIP_METADATA=%s and s=%s: X-Metadata is %s', async (setting, s, outcome) => {
+])('with RELAY_STRIP_METADATA=%s and s=%s, X-Metadata is %s', async (setting, s, outcome) => {
   const relay = await useRelayApp({ settings: { RELAY_STRIP_METADATA: setting } });
   const key = 'attachments/1/2/photo.jpg';
   const { status, metadata, exposed } = await put(relay.port, key, photo, { stripsMetadata: s });
@@ -102,7 +101,7 @@ describe.each(['length', 'chunks'] as const)('an upload with %s', (framing) => {
     expect((await readFile(join(relay.directory, 'attachments/1/2/a'))).equals(bytes)).toBe(true);
   });
 
-  test('that cannot be cleaned is a 415 with the reason, and leaves nothing', async () => {
+  test('that cannot be cleaned returns 415 with the reason, and stores nothing', async () => {
     const relay = await useRelayApp({ settings: stripping });
     const key = 'attachments/1/2/photo.jpg';
     const { status, message } = await put(relay.port, key, truncatedPhoto, {}, framing);
@@ -138,7 +137,7 @@ describe('in a bucket', () => {
     ['chunks', photo],
     ['length', largePhoto],
     ['chunks', largePhoto],
-  ] as const)('an upload with %s is stored without its metadata', async (framing, bytes) => {
+  ] as const)('stores an upload with %s without its metadata', async (framing, bytes) => {
     const { port, read } = await start();
     const key = 'attachments/1/2/photo.jpg';
     expect(await put(port, key, bytes, {}, framing)).toMatchObject({
@@ -154,7 +153,7 @@ describe('in a bucket', () => {
   test.each([
     ['small', truncatedPhoto],
     ['large', largePhoto.subarray(0, -5_000)],
-  ])('nothing is left of a refused %s upload without a length', async (_, bytes) => {
+  ])('stores nothing of a rejected %s upload without a length', async (_, bytes) => {
     const { bucket, port } = await start();
     const { status } = await put(port, 'attachments/1/2/photo.jpg', bytes, {}, 'chunks');
     expect(status).toBe(415);
@@ -162,11 +161,11 @@ describe('in a bucket', () => {
     expect(await bucket.listUploads()).toEqual([]);
   });
 
-  // The server in this process keeps what has come of a body that ends early.
+  // This server stores the prefix of a body that ends early.
   test.each([
     ['small', truncatedPhoto],
     ['large', largePhoto.subarray(0, -5_000)],
-  ])('the body of a refused %s upload with a length never ends', async (_, bytes) => {
+  ])('never completes the body of a rejected %s upload with a length', async (_, bytes) => {
     const ended: string[] = [];
     const server = createServer((message, response) => {
       message.on('error', () => undefined).resume();
@@ -183,7 +182,7 @@ describe('in a bucket', () => {
     expect([status, ended]).toEqual([415, []]);
   });
 
-  test('uploads into the uploads bucket are cleaned', async () => {
+  test('cleans uploads to the uploads bucket', async () => {
     const { port, read } = await start();
     const { status, metadata } = await put(port, 'some key', photo, { bucket: 'uploads' });
     expect([status, metadata]).toEqual([200, 'removed']);
@@ -191,7 +190,7 @@ describe('in a bucket', () => {
   });
 });
 
-test('a part is stored as sent, and refused if its capability demands the removal', async () => {
+test('stores a part as sent, or rejects it if its capability demands removal', async () => {
   const parts: Buffer[] = [];
   const app = await useTestApp({
     settings: {
@@ -199,7 +198,7 @@ test('a part is stored as sent, and refused if its capability demands the remova
       ...{ STORAGE: 's3', S3_BUCKET: 'originals', RELAY_SIGNING_KEYS: RELAY_KEY },
     },
     originalWriter: {
-      write: () => expect.fail('this is no whole upload'),
+      write: () => expect.fail('this is not a complete upload'),
       writePart: async (_key, chunks) => {
         for await (const chunk of chunks) parts.push(Buffer.from(chunk));
         return 'tag';
@@ -228,7 +227,7 @@ test('a part is stored as sent, and refused if its capability demands the remova
   expect(parts).toEqual([]);
 });
 
-test('an upload that ends early leaves nothing', async () => {
+test('stores nothing of an upload that ends early', async () => {
   const relay = await useRelayApp({ settings: stripping });
   const socket = await relay.app.connect();
   const target = uploadTarget('attachments/1/2/photo.jpg');
@@ -240,7 +239,7 @@ test('an upload that ends early leaves nothing', async () => {
   await expect.poll(relay.list).toEqual([]);
 });
 
-test('the outcome is in the metadata of the original, until it is purged or replaced', async () => {
+test('the metadata of the original has the outcome until it is purged or replaced', async () => {
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings } });
   const key = 'avatars/1/ab12';
   const report = async () => {
@@ -262,7 +261,7 @@ test('the outcome is in the metadata of the original, until it is purged or repl
   expect(await report()).toBeUndefined();
 });
 
-test('outcomes are counted', async () => {
+test('counts outcomes', async () => {
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings } });
   const bodies = [photo, photo, plainPhoto, samples.text, truncatedPhoto];
   for (const [index, body] of bodies.entries()) {
@@ -277,7 +276,7 @@ test('outcomes are counted', async () => {
   expect(counts).toEqual([2, 1, 1, 1]);
 });
 
-test('bytes are blocked both as they were sent, and as they are stored', async () => {
+test('blocks apply to the bytes as sent and as stored', async () => {
   const { path } = await useTemporaryDirectory();
   const blocklist = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings, ...blocklist } });

@@ -13,7 +13,7 @@ let relay: RelayApp;
 
 const quick = { sweepIntervalMs: 20 };
 
-/** Begins an upload of 1 MB, and sends some of it once it is asked for. */
+/** Begins an upload of 1 MB, and sends some bytes after the 100 (Continue). */
 async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socket> {
   const socket = await relay.app.connect();
   const head = `PUT ${uploadTarget(key, terms)} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
@@ -24,25 +24,25 @@ async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socke
   return socket;
 }
 
-/** What comes until the server hangs up; its code, where there is one. */
+/** Waits for the server to close; returns the code of its response, if any. */
 async function restOf(socket: Socket) {
   const { status, headers, body } = parseResponse(await collect(socket).whole());
   return { status, headers, code: JSON.parse(body.toString()).code };
 }
 
-/** The status of a response that has come whole, at once. */
+/** Returns the status of a response that has arrived. */
 async function statusOf(socket: Socket): Promise<number> {
   const [answer] = await once(socket, 'data');
   return parseResponse(answer).status;
 }
 
-/** Has the service's time pass, as long as the test goes on. */
+/** Advances the service's clock until the end of the test. */
 function tick(stepMs: number): void {
   const ticking = setInterval(() => relay.app.clock.advance(stepMs), 50);
   onTestFinished(() => clearInterval(ticking));
 }
 
-/** Bytes that the one file in the storage has so far. */
+/** Returns the size of the only file in the storage. */
 const receivedBytesOf = async (): Promise<number> => {
   const [name = ''] = await relay.list();
   return (await stat(join(relay.directory, name))).size;
@@ -51,7 +51,7 @@ const receivedBytesOf = async (): Promise<number> => {
 const countFiles = async (): Promise<number> => (await relay.list()).length;
 
 describe('an upload', () => {
-  test('that stalls is cut off after half a minute, and leaves nothing', async () => {
+  test('that stalls is cut off after half a minute, and stores nothing', async () => {
     relay = await useRelayApp({ uploadLimits: quick });
     const socket = await begin('attachments/1/1/still');
     await expect.poll(countFiles).toBe(1);
@@ -60,7 +60,7 @@ describe('an upload', () => {
     await relay.app.get('/emojis/1.png');
     expect(await countFiles()).toBe(1);
     relay.app.clock.advance(2_000);
-    // The connection lingers for what its client may still send.
+    // The connection lingers for bytes that the client still sends.
     tick(1_000);
     const headers = expect.objectContaining({ connection: 'close' });
     expect(await closed).toEqual({ status: 408, code: 'REQUEST_TIMEOUT', headers });
@@ -71,7 +71,7 @@ describe('an upload', () => {
     ]);
   });
 
-  test('at the minimum pace can take longer than half a minute', async () => {
+  test('at the minimum rate can take longer than half a minute', async () => {
     relay = await useRelayApp({ uploadLimits: quick });
     const socket = await begin('attachments/1/1/slow', 500_000);
     for (const [receivedBytes, nextBytes] of [
@@ -86,7 +86,7 @@ describe('an upload', () => {
     expect(await statusOf(socket)).toBe(200);
   });
 
-  test('whose client dies leaves nothing, and nothing in the log but its line', async () => {
+  test('whose client disconnects stores nothing, and logs only its line', async () => {
     relay = await useRelayApp({ uploadLimits: quick });
     for (const [number, isReset] of [true, false].entries()) {
       const socket = await begin(`attachments/1/1/${number}`);
@@ -112,7 +112,7 @@ describe('an upload', () => {
     expect(await statusOf(socket)).toBe(200);
   });
 
-  test('has a place among 64; further ones get a 503', async () => {
+  test('is one of at most 64; further ones get a 503', async () => {
     relay = await useRelayApp({ uploadLimits: { ...quick, maxUploads: 4 } });
     await relay.put('emojis/1', samples.png);
     const sockets = await Promise.all([1, 2, 3, 4].map((n) => begin(`attachments/1/1/${n}`)));
@@ -121,7 +121,7 @@ describe('an upload', () => {
     const { status, headers, body } = await relay.app.send('PUT', one, length);
     expect([status, headers['retry-after']]).toEqual([503, '1']);
     expect(JSON.parse(body.toString())).toMatchObject({ code: 'OVERLOADED' });
-    // They hold up nobody else.
+    // They do not block others.
     expect((await relay.app.send('GET', '/emojis/1.png')).status).toBe(200);
     sockets[0]?.destroy();
     const empty = async () => (await relay.app.send('PUT', one, { 'Content-Length': '0' })).status;
@@ -134,7 +134,7 @@ describe('a storage', () => {
     const rest = { has: async () => false, memoryBytesOf: () => 0, writePart: undefined };
     relay = await useRelayApp({ originalWriter: { write, ...rest }, uploadLimits: quick });
   };
-  /** It takes the beginning, and fails once it is stopped. */
+  /** Reads the first bytes, and fails when it is aborted. */
   const startHanging = (failure: Error) =>
     start(async (_key, chunks, { signal }) => {
       for await (const _ of chunks) break;
@@ -142,7 +142,7 @@ describe('a storage', () => {
       throw failure;
     });
 
-  test('that fails is a 502, with its reason in the log', async () => {
+  test('that fails is a 502, and the log has the reason', async () => {
     await start(() => Promise.reject(new Error('the disk is full')));
     const target = uploadTarget('emojis/1');
     const { status, body } = await relay.app.send('PUT', target, { 'Content-Length': '0' });
@@ -152,7 +152,7 @@ describe('a storage', () => {
     expect(relay.app.log.errors).toMatchObject([{ err }]);
   });
 
-  test('that hangs is a 504, for which its client is not blamed', async () => {
+  test('that hangs is a 504, not an error of the client', async () => {
     await startHanging(new Error('stopped'));
     const socket = await begin('attachments/1/1/a', 600_000);
     const closed = restOf(socket);

@@ -9,8 +9,8 @@ import { findDeviations, isValidText, operationsOf } from '../../support/openapi
 import { samples } from '../../support/test-app.ts';
 import { capabilityOf, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
-// What a capability permits, and how an upload is refused: test/surface and docs/upload-vectors.json. Here is what is not
-// sent, not kept, and not remembered.
+// test/surface and docs/upload-vectors.json check capabilities and rejections. These tests check what is not sent,
+// stored or remembered.
 
 const relay = await useRelayApp({ settings: { RELAY_MAX_BYTES: '1000000' } });
 await relay.put('emojis/9', samples.png);
@@ -33,7 +33,7 @@ test.each([
   'a body that is rejected with %i %s is never requested',
   async (status, code, target, headers) => {
     const before = await relay.list();
-    const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer nobody' };
+    const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer wrong' };
     const answer = await relay.app.send('PUT', target, { ...sent, ...headers });
     expect(findDeviations(documented, answer)).toEqual([]);
     expect([answer.status, JSON.parse(answer.body.toString()).code]).toEqual([status, code]);
@@ -66,7 +66,7 @@ test.each([
   expect(JSON.parse(body.toString()).message).toBe(message);
 });
 
-test('the head of an upload can have 24 KiB, and any other head 16', async () => {
+test('the head of an upload can have 24 KiB, other heads 16 KiB', async () => {
   const put = uploadTarget(KEY);
   for (const [method, target, fillerBytes, status] of [
     ['PUT', put, 23_000, 200],
@@ -91,10 +91,10 @@ test.each([
   ['attachments/3/4/nothing.png', { contentType: 'image/png' }],
   ['emojis/9', { replaces: true }],
 ])(
-  'an upload of %s with neither length nor transfer coding is a 411 and stores nothing',
-  async (key, terms) => {
+  'an upload of %s with neither length nor transfer coding returns 411 and stores nothing',
+  async (key, options) => {
     const before = await relay.list();
-    const target = uploadTarget(key, terms);
+    const target = uploadTarget(key, options);
     expect(readCode(await sendBytes(relay.port, plainPut(target)))).toEqual([
       411,
       'LENGTH_REQUIRED',
@@ -120,7 +120,7 @@ test.each([
   [['identity'], 200],
   [['Identity , identity'], 200],
   [[''], 200],
-])('a body of the content encodings %j gets a %i', async (encodings, status) => {
+])('a body with the content encodings %j returns %i', async (encodings, status) => {
   const fields = encodings.map((encoding) => `Content-Encoding: ${encoding}`);
   const target = uploadTarget('attachments/3/5/encoded.bin', { replaces: true });
   const before = await relay.list();
@@ -136,26 +136,26 @@ const EMPTY = '0\r\n\r\n';
 test.each([
   ['more in chunks than the service allows', {}, piece.repeat(20), 413],
   ['more in chunks than allowed', { maxBytes: 9 }, `a\r\n0123456789\r\n${EMPTY}`, 413],
-  ['a text that is called a picture', { contentType: 'image/png' }, `5\r\nhello\r\n${EMPTY}`, 415],
-  ['nothing that is called a picture', { contentType: 'IMAGE/AVIF' }, EMPTY, 415],
-  ['chunks that are none', {}, '5\r\nhelloxx', 400],
-  ['chunks that turn into none', {}, `${piece}zz\r\n`, 400],
-])('an upload that is cut off leaves nothing: %s', async (_, terms, body, status) => {
+  ['a text declared as a picture', { contentType: 'image/png' }, `5\r\nhello\r\n${EMPTY}`, 415],
+  ['an empty picture', { contentType: 'IMAGE/AVIF' }, EMPTY, 415],
+  ['invalid chunks', {}, '5\r\nhelloxx', 400],
+  ['chunks that become invalid', {}, `${piece}zz\r\n`, 400],
+])('an aborted upload stores nothing: %s', async (_, options, body, status) => {
   const before = await relay.list();
-  const target = uploadTarget('attachments/9/1/a', terms);
+  const target = uploadTarget('attachments/9/1/a', options);
   const chunked = { 'Transfer-Encoding': 'chunked' };
   expect((await relay.app.send('PUT', target, chunked, body)).status).toBe(status);
   await expect.poll(relay.list).toEqual(before);
 });
 
-test('stores an AVIF with its brand only among the compatible ones', async () => {
+test('stores an AVIF whose brand is only among the compatible ones', async () => {
   const target = uploadTarget('attachments/9/1/b', { contentType: 'image/avif' });
   const file = '\0\0\0\x18ftypMA1B\0\0\0\0mif1avif';
   const headers = { 'Content-Length': String(file.length) };
   expect((await relay.app.send('PUT', target, headers, file)).status).toBe(200);
 });
 
-test('an upload that is rejected in progress is drained, so that its client reads the response', async () => {
+test('an upload that is rejected in progress is drained, so that its client can read the response', async () => {
   const { app } = await useRelayApp();
   const head = 'HTTP/1.1\r\nHost: a\r\nContent-Type: image/png\r\nContent-Length: 30000000';
   const socket = await app.connect();
@@ -165,14 +165,14 @@ test('an upload that is rejected in progress is drained, so that its client read
   expect(parseResponse(answer).status).toBe(415);
 });
 
-test('a client of HTTP/1.0 gets no 100 Continue, which it would read as the response', async () => {
+test('a client of HTTP/1.0 gets no 100 (Continue), which it would take for the response', async () => {
   const head = 'HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue';
   const put = `PUT ${uploadTarget('attachments/5/6/old.txt')} ${head}\r\n\r\nhi`;
   expect(String(await sendBytes(relay.port, put))).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
 });
 
-// Contract §14: headers of the platform's API, none of which decides on an upload.
-test('a preflight names the headers that clients of the platform announce', async () => {
+// Contract §14: headers of the platform's API, which do not affect uploads.
+test('a preflight allows the headers that clients of the platform send', async () => {
   const { status, headers } = await relay.app.send('OPTIONS', uploadTarget(KEY), {
     Origin: 'https://app.example.org',
     'Access-Control-Request-Method': 'PUT',
@@ -186,14 +186,14 @@ test('a preflight names the headers that clients of the platform announce', asyn
   expect(headers['access-control-expose-headers']?.split(', ')).toContain('ETag');
 });
 
-test('the form of a capability is documented', () => {
+test('the syntax of a capability is documented', () => {
   const schema = documented.parameters.find(({ name }) => name === 't')?.schema ?? expect.fail();
   const t = capabilityOf('emojis/1');
   const texts = [t, '', `${t}=`, `${t}.`, t.replace('.', '')];
   expect(texts.filter((text) => isValidText(schema, text))).toEqual([t]);
 });
 
-test('returns 503 for a replacing upload, which is stored, if its purge cannot be passed to the CDN', async () => {
+test('a replacing upload returns 503 but is stored if its purge cannot reach the CDN', async () => {
   const objects = new MemoryObjects();
   const settings = cdnSettings('fastly', await startCdnApi('fastly'));
   const { app, list } = await useRelayApp({ objects, settings });

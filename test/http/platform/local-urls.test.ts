@@ -9,7 +9,7 @@ import {
 } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
-// Contract §14: a URL of our own that is asked for as external media is read from the storage, and never fetched.
+// Contract §14: a URL of this service, requested as external media, is read from the storage and never fetched.
 
 const CDN = 'https://cdn.example';
 const now = Date.UTC(2026, 0, 1) / 1000;
@@ -36,14 +36,14 @@ async function start({ settings = {}, ...more }: ExternalAppOptions = {}) {
   return Object.assign(app, {
     redirect,
     requestPath: request,
-    requestOwn: (url: string, query = '') => request(signedPathOf(url, query)),
+    requestExternally: (url: string, query = '') => request(signedPathOf(url, query)),
   });
 }
 
-/** For what changes nothing of it. */
+/** Shared by tests that do not change its state. */
 const shared = await start();
 
-describe('an own URL', () => {
+describe('a URL of this service', () => {
   test.each([
     ['/avatars/1/ab12.webp?size=64', '', '/avatars/1/ab12.webp?size=64'],
     ['/avatars/1/ab12.webp?size=64', 'size=32&quality=low', '/avatars/1/ab12.webp?size=64'],
@@ -52,15 +52,15 @@ describe('an own URL', () => {
     [`/${key}`, '', `/${key}`],
     [`/${key}`, 'width=20', `/${key}?width=20`],
     [`/${key}?v=1`, 'width=20', `/${key}`],
-    // What the own route refuses, it refuses here.
+    // Rejected like a direct request.
     ['/avatars/1/ab12.exe', '', '/avatars/1/ab12.exe'],
     ['/avatars/2/ab12.png', '', '/avatars/2/ab12.png'],
     [`/${key}?width=0`, '', `/${key}?width=0`],
     ['/avatars/3.png', '', '/avatars/3.png'],
-  ])('%s with the query "%s" outside is what %s is', async (path, query, same) => {
+  ])('%s with the outer query "%s" returns the same as %s', async (path, query, same) => {
     const expected = await shared.requestPath(same);
     for (const base of [CDN, 'https://CDN.example.:443', 'http://media.example:8080/m%65dia']) {
-      expect(await shared.requestOwn(`${base}${path}`, query)).toEqual(expected);
+      expect(await shared.requestExternally(`${base}${path}`, query)).toEqual(expected);
     }
     expect(shared.site.requests).toEqual([]);
     expect(shared.resolver.names).toEqual([]);
@@ -69,33 +69,35 @@ describe('an own URL', () => {
   test.each([
     ...['/', '', '/nowhere', '/v1/relay/attachments/1/2/a?t=x', '//avatars/1/ab12.png'],
     ...['/external/', `/external/${'A'.repeat(43)}/https/site.test/cat.png`],
-  ])('%s, which is no media of ours, is a 502 like any other', async (path) => {
+  ])('%s, which is not media of this service, is a 502 like any other', async (path) => {
     shared.resolver.set('evil.test', ['10.0.0.1']);
-    expect(await shared.requestOwn(`${CDN}${path}`)).toEqual(
-      await shared.requestOwn('http://evil.test/'),
+    expect(await shared.requestExternally(`${CDN}${path}`)).toEqual(
+      await shared.requestExternally('http://evil.test/'),
     );
     expect(shared.dialled).toEqual([]);
   });
 
-  test('of external media is unwrapped once, its signature verified', async () => {
+  test('that is for external media is unwrapped once, with its signature verified', async () => {
     const app = await start();
     const cat = signedPathOf(app.urlOf('/cat.png'));
-    expect(await app.requestOwn(`${CDN}${cat}`)).toEqual(await app.requestPath(cat));
-    expect(await app.requestOwn(`${CDN}${cat}`, 'width=9')).toEqual(
+    expect(await app.requestExternally(`${CDN}${cat}`)).toEqual(await app.requestPath(cat));
+    expect(await app.requestExternally(`${CDN}${cat}`, 'width=9')).toEqual(
       await app.requestPath(`${cat}?width=9`),
     );
     expect(app.site.requests.map(({ url }) => url)).toEqual(Array(3).fill('/cat.png'));
-    const own = signedPathOf(`${CDN}/${key}`);
-    expect(await app.requestOwn(`${CDN}${own}`)).toEqual(await app.requestPath(`/${key}`));
+    const nested = signedPathOf(`${CDN}/${key}`);
+    expect(await app.requestExternally(`${CDN}${nested}`)).toEqual(
+      await app.requestPath(`/${key}`),
+    );
     const others = new SigningKeys(['x'.repeat(32)]);
     const twice = signedPathOf(`${CDN}${cat}`);
     const wrong = formatExternalPath(app.urlOf('/cat.png'), others);
     for (const path of [twice, wrong]) {
-      expect((await app.requestOwn(`${CDN}${path}`))[0]).toBe(502);
+      expect((await app.requestExternally(`${CDN}${path}`))[0]).toBe(502);
     }
   });
 
-  test('of an attachment is verified by its own signature, and cached while that is valid', async () => {
+  test('that is for an attachment needs its signature, and is cached while that is valid', async () => {
     const app = await start({ settings: enforced });
     const [valid, wrong] = [3_600, 0].map((left) => signatureOf(key, now + left));
     const missing = await app.requestPath(`/${key}`);
@@ -109,18 +111,19 @@ describe('an own URL', () => {
     for (const [url, query, path] of cases) {
       const expected = await app.requestPath(path);
       expect(expected[1]).toMatch(/^public, max-age=(3599|300)$/);
-      for (const _ of ['', 'again']) expect(await app.requestOwn(url, query)).toEqual(expected);
+      for (const _ of ['', 'again'])
+        expect(await app.requestExternally(url, query)).toEqual(expected);
     }
-    expect(await app.requestOwn(`${CDN}/${key}?${wrong}`)).toEqual(missing);
-    expect(await app.requestOwn(`${CDN}/${key}`)).toEqual(missing);
-    expect(await app.requestOwn(`${CDN}/${key}?v=1`, valid)).toEqual(missing);
+    expect(await app.requestExternally(`${CDN}/${key}?${wrong}`)).toEqual(missing);
+    expect(await app.requestExternally(`${CDN}/${key}`)).toEqual(missing);
+    expect(await app.requestExternally(`${CDN}/${key}?v=1`, valid)).toEqual(missing);
   });
 });
 
-describe('a redirect to an own URL', () => {
+describe('a redirect to a URL of this service', () => {
   const HOUR = 'public, max-age=3600';
 
-  test('is judged alike, and kept as long as what its site says nothing of', async () => {
+  test('returns the same as the URL, and is cached like external media without a lifetime', async () => {
     const app = await start({ settings: enforced });
     const signed = signatureOf(key, now + 600);
     const cases = [
@@ -135,37 +138,37 @@ describe('a redirect to an own URL', () => {
       const [status, , ...expected] = await app.requestPath(path);
       const url = app.redirect(`/${app.site.handlers.size}`, `${CDN}${location}`);
       for (const _ of ['', 'again']) {
-        expect(await app.requestOwn(url, query)).toEqual([status, caching, ...expected]);
+        expect(await app.requestExternally(url, query)).toEqual([status, caching, ...expected]);
       }
     }
-    // Remembered like a failure: a site is asked once for each.
+    // Redirects are remembered like failures: one request to the site for each.
     expect(app.site.requests).toHaveLength(cases.length);
     app.clock.advance(60_000);
     app.site.serve('/1', samples.png);
-    expect((await app.requestOwn(app.urlOf('/1')))[0]).toBe(200);
+    expect((await app.requestExternally(app.urlOf('/1')))[0]).toBe(200);
     expect(app.site.requests).toHaveLength(cases.length + 1);
   });
 
-  test('that does not name media is a 502, and so is a second nested one', async () => {
+  test('is a 502 if its URL is not for media, or leads to another such redirect', async () => {
     const app = await start();
     const back = app.redirect('/back', `${CDN}${signedPathOf(app.urlOf('/back'))}`);
     const urls = [app.redirect('/none', `${CDN}/nowhere`), back];
-    for (const url of urls) expect((await app.requestOwn(url, 'width=9'))[0]).toBe(502);
+    for (const url of urls) expect((await app.requestExternally(url, 'width=9'))[0]).toBe(502);
     const cat = `${CDN}${signedPathOf(app.urlOf('/cat.png'))}`;
-    expect((await app.requestOwn(app.redirect('/cat', cat)))[0]).toBe(200);
+    expect((await app.requestExternally(app.redirect('/cat', cat)))[0]).toBe(200);
   });
 
-  test('replaces the earlier media of the site', async () => {
+  test('replaces earlier media of the site', async () => {
     const app = await start();
     app.site.serve('/photo', samples.jpeg);
     const url = app.urlOf('/photo');
-    const before = await app.requestOwn(url, 'width=9');
+    const before = await app.requestExternally(url, 'width=9');
     app.redirect('/photo', `${CDN}/${key}`);
     app.clock.advance(3_600_000);
-    const after = await app.requestOwn(url, 'width=9');
+    const after = await app.requestExternally(url, 'width=9');
     expect([before[0], after[0], after[3]]).toEqual([200, 200, 'image/png']);
     app.site.serve('/photo', samples.jpeg);
     app.clock.advance(60_000);
-    expect(await app.requestOwn(url, 'width=9')).toEqual(before);
+    expect(await app.requestExternally(url, 'width=9')).toEqual(before);
   });
 });
