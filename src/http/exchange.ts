@@ -44,10 +44,7 @@ export class Exchange {
   readonly #context: ListenerContext;
   #clientGone: AbortController | undefined;
   #isClientGone = false;
-  /**
-   * Whether a fetch from another site failed or was not allowed. The response then has neither cache outcome nor stage
-   * times, which would let clients scan a network through the service.
-   */
+  /** Whether the response hides cache outcome and stage times of a failed fetch, which would reveal internal networks. */
   #isConcealed = false;
 
   constructor(
@@ -70,7 +67,6 @@ export class Exchange {
     });
   }
 
-  /** Header with the tags for the CDN in front, if any. */
   get tagField(): TagField | undefined {
     const { originKeys } = this.state;
     return originKeys.length === 0 ? undefined : this.#context.tagFieldOf?.(originKeys);
@@ -133,7 +129,6 @@ export class Exchange {
     }
   }
 
-  /** Sends a selected response. @param body the selected bytes, if the response has any */
   sendSelected(
     { status, fields }: SelectedResponse,
     cacheControl: string,

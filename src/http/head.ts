@@ -92,7 +92,6 @@ export interface Head {
   readonly validatorFields: readonly string[];
   /** Fields of a 206 without its length and range. */
   readonly partFields: readonly string[];
-  /** Fields of a 200. */
   readonly completeFields: readonly string[];
 }
 
@@ -107,7 +106,6 @@ export function prepareHead(content: Content): Head {
   return { validators, sizeBytes, hasRanges, validatorFields, partFields, completeFields };
 }
 
-/** Formats the fields of a 304. */
 export function formatValidators(
   { etag, lastModified }: Validators,
   robotsTag: string,

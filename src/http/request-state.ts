@@ -39,7 +39,6 @@ export interface RequestState {
   readonly beganMs: number;
   readonly trace: RequestTrace;
   readonly span: RequestSpan | undefined;
-  /** Set by `idOf`. */
   id: string | undefined;
   resource: ResponseClass['resource'];
   media: MediaRequest | undefined;

@@ -131,7 +131,6 @@ export function createServer(
   return { server, countConnections: () => listener.connections.counters };
 }
 
-/** Handles a request, and responds with its error if it fails. */
 function run(exchange: Exchange, handle: RequestHandler): void {
   try {
     handle(exchange)?.catch((error: unknown) => exchange.fail(error));

@@ -187,15 +187,15 @@ describe('limits of the origin', () => {
   });
 
   it('limit the number of originals that are read at a time', async () => {
-    let mostAtOnce = 0;
+    let maxConcurrent = 0;
     await startWith(renderer, { ORIGIN_MAX_READS: '3' });
     app.originals.alter = async (object) => {
-      mostAtOnce = Math.max(mostAtOnce, app.originals.openBodies);
+      maxConcurrent = Math.max(maxConcurrent, app.originals.openBodies);
       await settle();
       return object;
     };
     const responses = Array.from({ length: 20 }, (_, index) => app.get(lightUrl(index + 1)));
     for (const { statusCode } of await Promise.all(responses)) expect(statusCode).toBe(200);
-    expect(mostAtOnce).toBe(3);
+    expect(maxConcurrent).toBe(3);
   });
 });

@@ -46,13 +46,13 @@ const NO_PARAMETERS: SignatureParameters = {
 export function checkSignature(
   rawQuery: string,
   originKey: string,
-  { keys, domain }: AttachmentSigning,
+  { keys: signingKeys, domain }: AttachmentSigning,
   nowMs: number,
 ): CheckedSignature {
   const parameters = readParameters(rawQuery);
   const isReadable = typeof parameters === 'object';
   const { ex, is, uc, hm } = isReadable ? parameters : NO_PARAMETERS;
-  const isSigned = keys.verifies(formatMessage(domain, ex, is, uc, originKey), hm, 'hex');
+  const isSigned = signingKeys.verifies(formatMessage(domain, ex, is, uc, originKey), hm, 'hex');
   if (!isReadable) return { verdict: parameters, expiresAtSeconds: undefined };
   const expiresAtSeconds = expiryOf(parameters);
   if (!isSigned) return { verdict: 'mismatch', expiresAtSeconds };
@@ -67,13 +67,13 @@ export function readExpiry(rawQuery: string): number | undefined {
 /** Returns the signed path of an attachment, valid for 12 to 24 hours; `undefined` for keys of other resources. */
 export function signAttachment(
   originKey: string,
-  { keys, domain }: AttachmentSigning,
+  { keys: signingKeys, domain }: AttachmentSigning,
   nowMs: number,
 ): string | undefined {
   const parsed = parseOriginKey(originKey);
   if (parsed?.resource !== 'attachment') return undefined;
   const [ex, is] = timesOf(parsed.values.attachment_id ?? '0', nowMs);
-  const hm = keys.sign(formatMessage(domain, ex, is, '', originKey), 'hex');
+  const hm = signingKeys.sign(formatMessage(domain, ex, is, '', originKey), 'hex');
   const path = formatPath({ ...parsed, extension: undefined });
   return `${path}?ex=${ex}&is=${is}&hm=${hm}`;
 }

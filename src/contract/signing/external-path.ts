@@ -28,14 +28,16 @@ export function isExternalPath(rawPath: string): boolean {
  */
 export function verifyExternalPath(
   rawPath: string,
-  keys: SigningKeys,
+  signingKeys: SigningKeys,
   encoding: PathEncoding = 'plain',
 ): string | undefined {
   const [, signature = '', target] = PATH.exec(rawPath) ?? [];
   // Characters beyond a byte cannot be part of an HTTP request.
   if (target === undefined || /[^\0-\xff]/.test(rawPath)) return undefined;
   const bytes = Buffer.from(target, 'latin1');
-  return keys.verifies(bytes, signature, 'base64url') ? readTarget(bytes, encoding) : undefined;
+  return signingKeys.verifies(bytes, signature, 'base64url')
+    ? readTarget(bytes, encoding)
+    : undefined;
 }
 
 export function readExternalPath(
@@ -47,9 +49,9 @@ export function readExternalPath(
 }
 
 /** Formats the signed path of a URL, with an opaque target: `v2/` and the URL in base64url. */
-export function formatExternalPath(url: string, keys: SigningKeys): string {
+export function formatExternalPath(url: string, signingKeys: SigningKeys): string {
   const target = `${OPAQUE}${Buffer.from(url).toString('base64url')}`;
-  return `${PREFIX}${keys.sign(target, 'base64url')}/${target}`;
+  return `${PREFIX}${signingKeys.sign(target, 'base64url')}/${target}`;
 }
 
 /** Returns the origin key of external media, the same for all spellings of a URL. @param text a URL or other signed text */

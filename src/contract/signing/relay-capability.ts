@@ -65,13 +65,13 @@ export type CheckedCapability =
  */
 export function checkCapability(
   text: string,
-  keys: SigningKeys,
+  signingKeys: SigningKeys,
   nowSeconds: number,
 ): CheckedCapability {
   if (text.length > MAX_CAPABILITY_LENGTH) return { verdict: 'malformed' };
   const [payload = '', signature, ...rest] = text.split('.');
   if (signature === undefined || rest.length > 0) return { verdict: 'malformed' };
-  if (!keys.verifies(payload, signature, 'base64url')) return { verdict: 'mismatch' };
+  if (!signingKeys.verifies(payload, signature, 'base64url')) return { verdict: 'mismatch' };
   const json = decodeBase64Url(payload);
   const parsed = json === undefined ? undefined : fields.safeParse(parseOnce(json));
   if (parsed?.success !== true) return { verdict: 'malformed' };

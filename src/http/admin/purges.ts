@@ -9,7 +9,6 @@ import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Failure } from '../failure.ts';
 import { logFieldOf, notFound, sendFailure } from './replies.ts';
 
-/** Maximum number of pending purges in a response, oldest first. */
 const MAX_LISTED_PURGES = 1_000;
 
 /**

@@ -29,7 +29,7 @@ const openapiFile = new URL('../../../dist/openapi.json', import.meta.url);
 /** Maximum body of a request in bytes: a thousand of the longest keys. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
-/** Protects from unknown clients, which can connect unless the address is a loopback address. */
+/** Limits unknown clients, which can connect unless the address is a loopback address. */
 const MAX_CONNECTIONS = 64;
 
 /** Maximum length of a path, in which each byte of a key may be percent-encoded. */

@@ -10,7 +10,7 @@ export interface Refusal extends Failure {
   readonly code: ErrorCode;
 }
 
-/** Creates the refusal of a malformed message. The contract has no code for it; this one indicates that the client is at fault. */
+/** Creates the refusal of a malformed message. The contract has no code for it; this one marks an error of the client. */
 function malformed(status: number, message: string): Refusal {
   return { status, code: 'INVALID_FORM_BODY', message };
 }
@@ -58,7 +58,6 @@ function refusalOfMethod(
   return target === undefined ? refusals.badMessage : refuseMethod(findMethods(target));
 }
 
-/** Counts a refusal, which no handler does. */
 export function countRefusal(meter: Meter, { status }: Refusal): void {
   meter.countOf({ resource: 'none', status, cache: 'none' }).responses += 1;
   if (status === refusals.overloaded.status) meter.count('refusals', 'requests');

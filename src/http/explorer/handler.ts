@@ -49,11 +49,7 @@ interface ExplorerParts {
 export interface ExplorerHandler {
   /** Whether a request is for a path of the explorer, under a permitted host name. */
   isFor(request: IncomingMessage): boolean;
-  /**
-   * Responds to a GET or HEAD.
-   *
-   * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` if the originals cannot be listed
-   */
+  /** @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` if the originals cannot be listed */
   handle(exchange: Exchange): Promise<void>;
 }
 
@@ -73,13 +69,11 @@ export const EXPLORER_HEADERS = {
 
 const LIST_PATH = '/explorer/originals.json';
 
-/** Maximum number of originals that one response describes. */
 const MAX_DESCRIBED = 50;
 
 /** Limits of concurrent descriptions, which are low because clients of media take precedence. */
 const DESCRIPTIONS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
 
-/** Maximum age of a reused list of originals, in milliseconds. */
 const LIST_MAX_AGE_MS = 2_000;
 
 type Responder = (
@@ -158,7 +152,6 @@ export async function openExplorer(
   };
 }
 
-/** Loads the files of the page, by base name. */
 async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
   const names = await readdir(PAGE_DIRECTORY, { recursive: true });
   const files = await Promise.all(

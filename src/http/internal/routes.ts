@@ -24,8 +24,8 @@ export function serveInternal(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  // The public listener has no deadline for bodies that a handler reads, and sends no 100 (Continue). HTTP/1.0 has none (RFC 9110
-  // §10.1.1).
+  // The public listener has no deadline for bodies that a handler reads, and sends no 100 (Continue), which HTTP/1.0 does
+  // not have (RFC 9110 §10.1.1).
   const timer = setTimeout(() => request.destroy(), REQUEST_TIMEOUT_MS);
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
   const { headers, httpVersion } = request;

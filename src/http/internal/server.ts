@@ -23,7 +23,7 @@ const LARGE_BYTES = 1024 ** 2;
 /** Maximum number of concurrent large bodies: memory contains each as text, as JSON and as bytes. */
 const MAX_LARGE = 2;
 
-/** Protects from unknown clients, which can connect unless the address is a loopback address. */
+/** Limits unknown clients, which can connect unless the address is a loopback address. */
 const MAX_CONNECTIONS = 256;
 
 /**

@@ -61,7 +61,7 @@ export function createMediaHandler(
       robotsTag: '',
     }),
   );
-  /** Prepared bodies of results in memory. Downloads and redirects have other heads, which the result's key does not cover. */
+  /** Prepared bodies of results in memory. The heads of downloads and redirects differ for the same result. */
   const preparedResults = new WeakMap<MediaResult, PreparedBody>();
 
   const respond = (exchange: Exchange, parsed: ParsedTarget): Promise<void> | undefined => {
@@ -167,7 +167,7 @@ export function createMediaHandler(
     });
   };
 
-  /** Returns the `Cache-Control` of a response sent now. @param siteSeconds remaining freshness of external media, if known */
+  /** Returns the `Cache-Control` of a response sent now. @param siteSeconds remaining freshness of external media */
   const cacheControlOf = (target: MediaTarget, siteSeconds?: number): string => {
     const { media, isRedirected = false } = target;
     if (media.url !== undefined) {

@@ -27,7 +27,6 @@ export interface MediaTarget extends KeyedRequest {
   /** Request to serve instead if the signature is not valid. */
   readonly decoy?: KeyedRequest;
   readonly isDownload?: boolean;
-  /** Whether another site redirects to the media. */
   readonly isRedirected?: boolean;
 }
 

@@ -164,11 +164,11 @@ describe('the work for metadata', () => {
   it('reads at most three ranges and 256 KiB of a still', async () => {
     const app = await start();
     const large = noise(1000, 900);
-    const turned = large.clone().withMetadata({ orientation: 8 });
+    const rotated = large.clone().withMetadata({ orientation: 8 });
     const stills = {
       'a.jpg': await large.clone().jpeg({ quality: 95 }).toBuffer(),
       'a.png': await large.clone().png().toBuffer(),
-      'a.webp': await turned.webp({ lossless: true }).toBuffer(),
+      'a.webp': await rotated.webp({ lossless: true }).toBuffer(),
       'a.avif': await large.clone().avif({ quality: 90, effort: 0 }).toBuffer(),
     };
     for (const [name, bytes] of Object.entries(stills)) {
@@ -190,8 +190,8 @@ describe('the work for metadata', () => {
     const key = 'attachments/1/2/a.jpg';
     const first = await noise(400, 300).jpeg().toBuffer();
     app.originals.put(key, first);
-    const crowd = await Promise.all(Array.from({ length: 30 }, () => app.request(key)));
-    expect(new Set(crowd.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+    const responses = await Promise.all(Array.from({ length: 30 }, () => app.request(key)));
+    expect(new Set(responses.map(({ body }) => JSON.stringify(body))).size).toBe(1);
     expect(app.renderer.renders).toBe(1);
     const reads = app.originals.reads.get(key) ?? 0;
     await app.request(key);
@@ -204,7 +204,7 @@ describe('the work for metadata', () => {
     await expect.poll(() => store.writes).toBeGreaterThan(1);
     const other = await start({ resultStore: store });
     other.originals.put(key, first);
-    expect((await other.request(key)).body).toEqual(crowd[0]?.body);
+    expect((await other.request(key)).body).toEqual(responses[0]?.body);
     expect(other.renderer.renders).toBe(0);
     // A purge removes it there as well.
     await sendToAdmin(app, '/purge', { assets: [key] });

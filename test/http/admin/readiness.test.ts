@@ -31,7 +31,7 @@ const request = async (app: TestApp) => (await app.requestAdmin('/readyz')).json
 const readReasons = async (app: TestApp): Promise<string[]> =>
   (await request(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
 
-it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown>]>([
+it.each<[reason: string, TestAppOptions, provoke: (app: TestApp) => Promise<unknown>]>([
   [
     'the maximum number of requests is in flight',
     { clientLimits: { maxRequests: 2 }, renderer: { render: never } },
@@ -57,10 +57,10 @@ it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown
     { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
     (app) => app.send('GET', icon),
   ],
-])('reports the reason: %s', async (reason, options, play) => {
+])('reports the reason: %s', async (reason, options, provoke) => {
   const app = await start(options);
   await expect.poll(() => readReasons(app)).toEqual([]);
-  await play(app);
+  await provoke(app);
   await expect.poll(() => readReasons(app)).toEqual([reason]);
 });
 

@@ -112,7 +112,7 @@ describe('a signed URL', () => {
       const { app, request } = world;
       app.originals.put(of, samples.png);
       const path = signedPath(of, later, RENDERING);
-      for (let turn = 0; turn < 3; turn += 1) expect((await request(path))[0]).toBe(200);
+      for (let attempt = 0; attempt < 3; attempt += 1) expect((await request(path))[0]).toBe(200);
       expect((await request(path.replace('hm=', 'hm=0').slice(0, -1)))[0]).toBe(404);
       expect(await request(signedPath(of, later + 9, RENDERING))).toEqual([
         200,
@@ -193,8 +193,8 @@ describe('a rejected URL', () => {
   test('does not disturb a concurrent valid request, and fails if the storage fails', async () => {
     const { app, request } = await start();
     const paths = [signedPath(key, later, 'width=30'), `/${key}?width=30`];
-    const answers = await Promise.all([...paths, ...paths].map(request));
-    expect(answers.map(([status]) => status)).toEqual([200, 404, 200, 404]);
+    const responses = await Promise.all([...paths, ...paths].map(request));
+    expect(responses.map(([status]) => status)).toEqual([200, 404, 200, 404]);
     app.clock.advance(30_001);
     app.originals.failure = new MediaError('ORIGIN_ERROR');
     for (const query of ['', 'width=30'])

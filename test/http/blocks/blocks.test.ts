@@ -210,15 +210,15 @@ describe('blocks', () => {
   test('are limited to a list of 16 MiB', async () => {
     const app = await start({ objects: new MemoryObjects() });
     const note = '\u{1f469}'.repeat(500);
-    let answer = await change(app, { keys: ['icons/1/ab12'] });
-    for (let call = 0; answer.statusCode === 200; call += 1) {
+    let response = await change(app, { keys: ['icons/1/ab12'] });
+    for (let call = 0; response.statusCode === 200; call += 1) {
       const keys = Array.from(
         { length: 1_000 },
         (_, index) => `emojis/${1_000 * call + index + 1}`,
       );
-      answer = await change(app, { keys, note });
+      response = await change(app, { keys, note });
     }
-    expect([answer.statusCode, answer.json().errors[0].message]).toEqual([
+    expect([response.statusCode, response.json().errors[0].message]).toEqual([
       400,
       expect.stringContaining('16777216 bytes'),
     ]);
@@ -234,12 +234,12 @@ describe('blocks', () => {
     await expect
       .poll(async () => (await second.get('/icons/1/ab12.webp')).statusCode, { timeout: 6_000 })
       .toBe(451);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
         change(index % 2 === 0 ? first : second, { keys: [`emojis/${index + 1}`] }),
       ),
     );
-    const generations = answers.map(({ json }) => json().generation).sort((a, b) => a - b);
+    const generations = responses.map(({ json }) => json().generation).sort((a, b) => a - b);
     expect(generations).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect((await list(second)).blocks).toHaveLength(11);
   });
@@ -505,12 +505,12 @@ test('the next start removes files of killed processes next to the list', async 
   const place = { BLOCKLIST_FILE: join(path, 'blocks.jsonl'), BLOCKLIST_POLL_SECONDS: '60' };
   await useTestApp({ settings: { ...settings, ...place } });
   // A running process may have started to write them.
-  const begun = [
+  const leftovers = [
     'blocks.jsonl.incoming-fedcba9876543210fedcba9876543210',
     'blocks.jsonl.probe-fedcba9876543210',
   ];
-  for (const name of begun) await put(name, '');
-  expect(await listFiles()).toEqual([...live, ...foreign, ...begun, probe].sort());
+  for (const name of leftovers) await put(name, '');
+  expect(await listFiles()).toEqual([...live, ...foreign, ...leftovers, probe].sort());
   vi.advanceTimersByTime(60_000);
-  await expect.poll(listFiles).toEqual([...live, ...foreign, ...begun].sort());
+  await expect.poll(listFiles).toEqual([...live, ...foreign, ...leftovers].sort());
 });

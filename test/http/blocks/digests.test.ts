@@ -299,10 +299,10 @@ test('an original that is replaced during each read is a 502', async () => {
   const app = await useTestApp({ settings });
   app.originals.put('attachments/1/2/a.txt', samples.text);
   await block(app, samples.png);
-  let looks = 0;
+  let reads = 0;
   app.originals.alter = (object) => {
-    looks += 1;
-    return { ...object, etag: `state-${looks}` };
+    reads += 1;
+    return { ...object, etag: `state-${reads}` };
   };
   const { statusCode, json, headers } = await app.get('/attachments/1/2/a.txt');
   expect([statusCode, json().code]).toEqual([502, 'ORIGIN_ERROR']);

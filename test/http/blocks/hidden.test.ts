@@ -71,7 +71,7 @@ describe('a hidden block', () => {
     'by %s differs in no header if it was posted %s the first request',
     async (_, when, payload) => {
       const app = await start();
-      const shapeOf = async (
+      const comparableOf = async (
         method: string,
         url: string,
         headers: Readonly<Record<string, string>>,
@@ -93,10 +93,10 @@ describe('a hidden block', () => {
       for (const [hidden, missing] of app.targets) {
         for (const [index, [method, headers, afterMs]] of steps.entries()) {
           app.clock.advance(afterMs);
-          const expected = await shapeOf(method, missing, headers);
-          const shape = await shapeOf(method, hidden, headers);
-          expect(shape, `${hidden}, request ${index}`).toEqual(expected);
-          expect([shape.status, shape.stages]).toEqual([404, expected.stages]);
+          const expected = await comparableOf(method, missing, headers);
+          const comparable = await comparableOf(method, hidden, headers);
+          expect(comparable, `${hidden}, request ${index}`).toEqual(expected);
+          expect([comparable.status, comparable.stages]).toEqual([404, expected.stages]);
         }
       }
     },

@@ -25,7 +25,7 @@ const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Ui
   expect((await sendToAdmin(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
 
-const ways = [
+const requests = [
   ['GET', {}],
   ['HEAD', {}],
   ['GET', { range: 'bytes=0-3' }],
@@ -58,7 +58,7 @@ describe('an original replaced by a blocked one', () => {
     },
   );
 
-  test.each(ways)(
+  test.each(requests)(
     'is a 451 even if it was another one while it was hashed: %s %j',
     async (method, headers) => {
       const app = await useTestApp({ settings });

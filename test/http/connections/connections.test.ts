@@ -41,10 +41,10 @@ describe('at the maximum number of connections', () => {
     for (const client of clients) expect(await request(client)).toBe(200);
     const [first, second, third] = clients;
     if (first) await request(first); // the second is now idle longest
-    const newcomer = await open();
-    expect(await request(newcomer)).toBe(200);
+    const newClient = await open();
+    expect(await request(newClient)).toBe(200);
     await expect.poll(() => second?.closed).toBe(true);
-    for (const client of [first, third, newcomer]) expect(client?.closed).toBe(false);
+    for (const client of [first, third, newClient]) expect(client?.closed).toBe(false);
   });
 
   it('evicts connections without a request before others', async () => {
@@ -52,8 +52,8 @@ describe('at the maximum number of connections', () => {
     const idle = await open();
     await request(idle);
     const silent = await openMany(2);
-    const newcomers = await openMany(2);
-    for (const newcomer of newcomers) expect(await request(newcomer)).toBe(200);
+    const newClients = await openMany(2);
+    for (const newClient of newClients) expect(await request(newClient)).toBe(200);
     await expect.poll(() => silent.map(({ closed }) => closed)).toEqual([true, true]);
     expect(idle.closed).toBe(false);
     expect(await request(idle)).toBe(200);
@@ -69,8 +69,8 @@ describe('at the maximum number of connections', () => {
     const busy = await open();
     busy.pause().write(LARGE);
     await expect.poll(() => origin.openBodies).toBe(1);
-    const newcomer = await open();
-    await expect.poll(() => newcomer.closed).toBe(true);
+    const newClient = await open();
+    await expect.poll(() => newClient.closed).toBe(true);
     expect(busy.closed).toBe(false);
     const line = { level: 'warn', details: { turnedAway: 1, evicted: 0 } };
     await expect.poll(() => app.log.entries).toMatchObject([line]);

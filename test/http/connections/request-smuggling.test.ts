@@ -79,8 +79,8 @@ it('never sends a rejection of invalid bytes within a response', async () => {
   const size = 8 * 1024 * 1024; // larger than the buffers of a connection
   app.originals.put('attachments/1/2/zeros', Buffer.alloc(size));
   let received = (): number => 0;
-  app.server.server.on('connection', (theirs: Socket) => {
-    received = () => theirs.bytesRead;
+  app.server.server.on('connection', (serverSocket: Socket) => {
+    received = () => serverSocket.bytesRead;
   });
   const socket = (await app.begin('/attachments/1/2/zeros')).pause();
   await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);

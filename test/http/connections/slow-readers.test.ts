@@ -134,7 +134,7 @@ describe('a client that does not read its response', () => {
 
   it.each<[string, (socket: Socket) => unknown]>([
     ['a client that is cut off', () => passTimeUntil(() => countBodies() === 0)],
-    ['that leaves', (socket) => socket.destroy()],
+    ['a client that disconnects', (socket) => socket.destroy()],
   ])('%s also ends its pipelined requests, and frees their memory', async (_, end) => {
     await start();
     const socket = await requestAndStall();
@@ -149,12 +149,12 @@ it('a large result is buffered once in the store, not for each client, and arriv
   const result = Buffer.from(large).fill('not only zeros');
   await start({ renderer: { render: async () => result } });
   app.originals.put('icons/1/ab', samples.jpeg);
-  let mostBytes = 0;
+  let maxBytes = 0;
   app.server.server.on('request', (_, response) => {
-    const look = setInterval(() => {
-      mostBytes = Math.max(mostBytes, response.writableLength);
+    const sampling = setInterval(() => {
+      maxBytes = Math.max(maxBytes, response.writableLength);
     }, 1);
-    response.once('close', () => clearInterval(look));
+    response.once('close', () => clearInterval(sampling));
   });
   const socket = await app.connect();
   const { whole } = collect(socket);
@@ -163,7 +163,7 @@ it('a large result is buffered once in the store, not for each client, and arriv
     socket.pause();
     setImmediate(() => socket.resume());
   });
-  expect(parseResponse(await whole()).body.equals(result)).toBe(true);
-  expect(mostBytes).toBeGreaterThan(0);
-  expect(mostBytes).toBeLessThan(1024 * 1024);
+  expect(parseWireResponse(await whole()).body.equals(result)).toBe(true);
+  expect(maxBytes).toBeGreaterThan(0);
+  expect(maxBytes).toBeLessThan(1024 * 1024);
 });

@@ -4,7 +4,7 @@ import { eitherListener } from '../../support/http/tls-files.ts';
 import { useTestApp } from '../../support/test-app.ts';
 
 /** A socket without an address counts as loopback. */
-const own = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', undefined];
+const ownAddresses = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', undefined];
 const networks = ['192.0.2.7', '10.0.0.1', '2001:db8::1', '::ffff:192.0.2.7', '::12'];
 /** Names that cannot be pointed elsewhere. */
 const trusted = [
@@ -18,8 +18,8 @@ const suspicious = [
 ];
 
 test.each([
-  ...trusted.map((host) => [host, own, false] as const),
-  ...suspicious.map((host) => [host, own, true] as const),
+  ...trusted.map((host) => [host, ownAddresses, false] as const),
+  ...suspicious.map((host) => [host, ownAddresses, true] as const),
   ['media.example', networks, false] as const,
   [undefined, networks, false] as const,
 ])(

@@ -89,7 +89,7 @@ test('media after a redirect of another site also have the tags of the requested
   const tagOf = (text: string): string =>
     createHmac('sha256', secret).update(text).digest('hex').slice(0, 16);
   app.originals.put(key, samples.png);
-  const own = (partsOf[`/${key}`] ?? []).map(tagOf);
+  const ownTags = (partsOf[`/${key}`] ?? []).map(tagOf);
   const tagsOf = async (target: string) => {
     const { status, header } = await app.requestTarget(target);
     return [status, header('surrogate-key').split(' ').sort()];
@@ -100,7 +100,7 @@ test('media after a redirect of another site also have the tags of the requested
     ['/c', '/attachments/1/2/missing.png', 404],
   ] as const) {
     app.site.redirect(path, `${CDN}${location}`);
-    const parts = status === 404 ? [tagOf(location.slice(1)), ...own.slice(1)] : own;
+    const parts = status === 404 ? [tagOf(location.slice(1)), ...ownTags.slice(1)] : ownTags;
     const url = app.urlOf(path);
     const both = [...new Set([...parts, tagOf(externalKeyOf(url)), tagOf('external/')])].sort();
     // Regardless of the URL for which the rendering was made.

@@ -15,7 +15,7 @@ import { readSample, samples, type TestApp, useTestApp } from '../../support/tes
 const animation = readSample('attachments/1/6/moon.gif');
 const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
 
-/** Wall-clock time. */
+/** Current time of the app. */
 const WALL_MS = 1_763_769_600_000;
 
 let app: TestApp;
@@ -128,13 +128,13 @@ describe('a client that has used up its rate limit', () => {
   it('may join a render that another client has begun, without a charge', async () => {
     await exhaust('192.0.2.1');
     renderer.held = 'both';
-    const begun = request(icon(24), '192.0.2.2');
+    const running = request(icon(24), '192.0.2.2');
     await expect.poll(() => app.renderer.renders).toBe(4);
     const joined = ['192.0.2.1', '192.0.2.3'].map((from) => request(icon(24), from));
     // Both arrive before the render ends.
     await expect.poll(() => readMetric('darkroom_requests_in_flight')).toBe(3);
     renderer.release();
-    expect(await statuses([begun, ...joined])).toEqual([200, 200, 200]);
+    expect(await statuses([running, ...joined])).toEqual([200, 200, 200]);
     for (const { header } of await Promise.all(joined)) {
       expect(header('cache-status')).toBe('darkroom; fwd=miss; stored; collapsed');
     }
@@ -151,12 +151,12 @@ describe('a client that has used up its rate limit', () => {
       return object;
     };
     await exhaust('192.0.2.1');
-    const led = request(icon(24, 4), '192.0.2.1');
+    const first = request(icon(24, 4), '192.0.2.1');
     await expect.poll(() => app.originals.reads.get('icons/4/ab')).toBe(1);
     const joined = [request(icon(24, 4), '192.0.2.2'), request(icon(24, 4), '192.0.2.3')];
     await expect.poll(() => readMetric('darkroom_requests_in_flight')).toBe(3);
     respond.resolve();
-    const all = await Promise.all([led, ...joined]);
+    const all = await Promise.all([first, ...joined]);
     expect(all.map(({ status }) => status)).toEqual([429, 200, 200]);
     expect(app.renderer.renders).toBe(4);
     expect(all.map(({ header }) => header('cache-status')).sort()).toEqual([

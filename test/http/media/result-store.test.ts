@@ -51,9 +51,9 @@ test('the deadline of reads grows with the size of results, except for late ones
   };
   const [large] = await begin(1, 32 * MEBIBYTE);
   const [late] = await begin(2, 4 * MEBIBYTE);
-  const [behind] = await begin(3);
+  const [waitingRead] = await begin(3);
   await vi.advanceTimersByTimeAsync(2_000);
-  expect(await behind).toBe('rendered');
+  expect(await waitingRead).toBe('rendered');
   await vi.advanceTimersByTimeAsync(1_500);
   expect(await late).toBe('rendered');
   await vi.advanceTimersByTimeAsync(6_500);

@@ -13,11 +13,11 @@ import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 const MEBIBYTE = 1024 * 1024;
 const AT_ONCE = 10;
 
-let takenBytes = 0;
+let receivedBytes = 0;
 /** A bucket that accepts everything and stores nothing, so that only the service uses memory. */
 const bucket = createServer((message, response) => {
   message.on('data', (chunk: Buffer) => {
-    if (message.method === 'PUT') takenBytes += chunk.length;
+    if (message.method === 'PUT') receivedBytes += chunk.length;
   });
   message.on('end', () => {
     if (message.method === 'HEAD') return response.writeHead(404).end();
@@ -40,7 +40,7 @@ test.each([
   'ten large concurrent uploads with %s take constant memory',
   { timeout: 300_000 },
   async (_, hasLength, sizeBytes, maxBytes) => {
-    takenBytes = 0;
+    receivedBytes = 0;
     const service = await useService({
       STORAGE: 's3',
       S3_BUCKET: 'uploads',
@@ -65,7 +65,7 @@ test.each([
       expect(await Promise.all(all)).toEqual(Array(AT_ONCE).fill(200));
       return growth();
     });
-    expect(takenBytes).toBeGreaterThanOrEqual(3 * AT_ONCE * sizeBytes);
+    expect(receivedBytes).toBeGreaterThanOrEqual(3 * AT_ONCE * sizeBytes);
     expect(grownBytes).toBeLessThan(maxBytes);
   },
 );
@@ -84,7 +84,7 @@ test.each([
   'removing metadata from %s of 300 MiB takes constant memory',
   { timeout: 300_000 },
   async (_, head, tail) => {
-    takenBytes = 0;
+    receivedBytes = 0;
     const service = await useService({
       ...{ STORAGE: 's3', S3_BUCKET: 'uploads', S3_ENDPOINT: `http://127.0.0.1:${bucketPort}` },
       ...{ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', RELAY_SIGNING_KEYS: RELAY_KEY },
@@ -111,7 +111,7 @@ test.each([
       await upload(3, false);
       return growth();
     });
-    expect(takenBytes).toBe(sentBytes);
+    expect(receivedBytes).toBe(sentBytes);
     expect(grownBytes).toBeLessThan(32 * MEBIBYTE);
   },
 );

@@ -11,7 +11,7 @@ import { type RelayApp, uploadTarget, useRelayApp } from '../../support/uploads/
 
 let relay: RelayApp;
 
-const quick = { sweepIntervalMs: 20 };
+const fastSweep = { sweepIntervalMs: 20 };
 
 /** Begins an upload of 1 MB, and sends some bytes after the 100 (Continue). */
 async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socket> {
@@ -32,14 +32,14 @@ async function restOf(socket: Socket) {
 
 /** Returns the status of a response that has arrived. */
 async function statusOf(socket: Socket): Promise<number> {
-  const [answer] = await once(socket, 'data');
-  return parseResponse(answer).status;
+  const [response] = await once(socket, 'data');
+  return parseWireResponse(response).status;
 }
 
 /** Advances the service's clock until the end of the test. */
-function tick(stepMs: number): void {
-  const ticking = setInterval(() => relay.app.clock.advance(stepMs), 50);
-  onTestFinished(() => clearInterval(ticking));
+function advanceClock(stepMs: number): void {
+  const timer = setInterval(() => relay.app.clock.advance(stepMs), 50);
+  onTestFinished(() => clearInterval(timer));
 }
 
 /** Returns the size of the only file in the storage. */
@@ -52,7 +52,7 @@ const countFiles = async (): Promise<number> => (await relay.list()).length;
 
 describe('an upload', () => {
   test('that stalls is cut off after half a minute, and stores nothing', async () => {
-    relay = await useRelayApp({ uploadLimits: quick });
+    relay = await useRelayApp({ uploadLimits: fastSweep });
     const socket = await begin('attachments/1/1/still');
     await expect.poll(countFiles).toBe(1);
     const closed = restOf(socket);
@@ -61,7 +61,7 @@ describe('an upload', () => {
     expect(await countFiles()).toBe(1);
     relay.app.clock.advance(2_000);
     // The connection lingers for bytes that the client still sends.
-    tick(1_000);
+    advanceClock(1_000);
     const headers = expect.objectContaining({ connection: 'close' });
     expect(await closed).toEqual({ status: 408, code: 'REQUEST_TIMEOUT', headers });
     expect(await countFiles()).toBe(0);
@@ -72,7 +72,7 @@ describe('an upload', () => {
   });
 
   test('at the minimum rate can take longer than half a minute', async () => {
-    relay = await useRelayApp({ uploadLimits: quick });
+    relay = await useRelayApp({ uploadLimits: fastSweep });
     const socket = await begin('attachments/1/1/slow', 500_000);
     for (const [receivedBytes, nextBytes] of [
       [500_000, 495_000],
@@ -80,14 +80,14 @@ describe('an upload', () => {
     ] as const) {
       await expect.poll(receivedBytesOf).toBe(receivedBytes);
       relay.app.clock.advance(29_000);
-      await sleep(3 * quick.sweepIntervalMs);
+      await sleep(3 * fastSweep.sweepIntervalMs);
       socket.write(Buffer.alloc(nextBytes, 'x'));
     }
     expect(await statusOf(socket)).toBe(200);
   });
 
   test('whose client disconnects stores nothing, and logs only its line', async () => {
-    relay = await useRelayApp({ uploadLimits: quick });
+    relay = await useRelayApp({ uploadLimits: fastSweep });
     for (const [number, isReset] of [true, false].entries()) {
       const socket = await begin(`attachments/1/1/${number}`);
       await expect.poll(countFiles).toBe(1);
@@ -113,7 +113,7 @@ describe('an upload', () => {
   });
 
   test('is one of at most 64; further ones get a 503', async () => {
-    relay = await useRelayApp({ uploadLimits: { ...quick, maxUploads: 4 } });
+    relay = await useRelayApp({ uploadLimits: { ...fastSweep, maxUploads: 4 } });
     await relay.put('emojis/1', samples.png);
     const sockets = await Promise.all([1, 2, 3, 4].map((n) => begin(`attachments/1/1/${n}`)));
     const one = uploadTarget('attachments/1/1/5');
@@ -132,7 +132,7 @@ describe('an upload', () => {
 describe('a storage', () => {
   const start = async (write: OriginalWriter['write']): Promise<void> => {
     const rest = { has: async () => false, memoryBytesOf: () => 0, writePart: undefined };
-    relay = await useRelayApp({ originalWriter: { write, ...rest }, uploadLimits: quick });
+    relay = await useRelayApp({ originalWriter: { write, ...rest }, uploadLimits: fastSweep });
   };
   /** Reads the first bytes, and fails when it is aborted. */
   const startHanging = (failure: Error) =>
@@ -156,7 +156,7 @@ describe('a storage', () => {
     await startHanging(new Error('stopped'));
     const socket = await begin('attachments/1/1/a', 600_000);
     const closed = restOf(socket);
-    tick(5_000);
+    advanceClock(5_000);
     expect(await closed).toMatchObject({ status: 504, code: 'ORIGIN_TIMEOUT' });
   });
 

@@ -34,9 +34,9 @@ test.each([
   async (status, code, target, headers) => {
     const before = await relay.list();
     const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer wrong' };
-    const answer = await relay.app.send('PUT', target, { ...sent, ...headers });
-    expect(findDeviations(documented, answer)).toEqual([]);
-    expect([answer.status, JSON.parse(answer.body.toString()).code]).toEqual([status, code]);
+    const response = await relay.app.send('PUT', target, { ...sent, ...headers });
+    expect(findDeviations(documented, response)).toEqual([]);
+    expect([response.status, JSON.parse(response.body.toString()).code]).toEqual([status, code]);
     expect(await relay.list()).toEqual(before);
   },
 );
@@ -161,8 +161,8 @@ test('an upload that is rejected in progress is drained, so that its client can 
   const socket = await app.connect();
   socket.write(`PUT ${uploadTarget('emojis/80')} ${head}\r\n\r\n`);
   await new Promise((resolve) => socket.write(Buffer.alloc(30_000_000), resolve));
-  const [answer] = await once(socket, 'data');
-  expect(parseResponse(answer).status).toBe(415);
+  const [response] = await once(socket, 'data');
+  expect(parseWireResponse(response).status).toBe(415);
 });
 
 test('a client of HTTP/1.0 gets no 100 (Continue), which it would take for the response', async () => {

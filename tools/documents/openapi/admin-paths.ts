@@ -136,14 +136,14 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
   },
   BadRequest: json('InvalidFormBody', 'The body is invalid, not JSON, or too long.'),
   Failed: json('InternalError', 'The service has failed.'),
-  BadQuestion: json('InvalidFormBody', 'The key or a parameter is invalid.'),
+  BadParameters: json('InvalidFormBody', 'The key or a parameter is invalid.'),
   UnknownOriginal: json('UnknownMedia', 'The storage does not have the object.'),
   OriginFailed: json(
     'OriginError',
     'The storage failed, or the original was replaced during the read.',
   ),
-  Occupied: json('Overloaded', 'The service is at its capacity.', 'Retry-After'),
-  Late: json(
+  AtCapacity: json('Overloaded', 'The service is at its capacity.', 'Retry-After'),
+  TimedOut: json(
     ['OriginTimeout', 'TransformTimeout'],
     'The storage did not respond in time, or reading the metadata exceeded the deadline of a transform.',
   ),
@@ -158,7 +158,7 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     },
   },
   PurgesUnreadable: json('JournalError', 'Purges for the CDN cannot be read.'),
-  NoList: json('NotFound', 'Blocking is off: BLOCKLIST is not set.'),
+  BlockingDisabled: json('NotFound', 'Blocking is off: BLOCKLIST is not set.'),
   ListUnavailable: json(
     'BlocklistUnavailable',
     'The list cannot be read or written; the last valid list remains in force.',
@@ -167,7 +167,7 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     'StoreError',
     'The store of renderings failed: it is read-only, or has a symbolic link. The memory is purged, and perhaps a part of the store.',
   ),
-  Stalled: json(
+  StoreTimedOut: json(
     'StoreTimeout',
     'The store of renderings does not respond. The memory is purged, and perhaps a part of the store.',
   ),
@@ -176,7 +176,7 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
 const listFailures = {
   400: { $ref: '#/components/responses/BadRequest' },
   401: { $ref: '#/components/responses/Unauthorized' },
-  404: { $ref: '#/components/responses/NoList' },
+  404: { $ref: '#/components/responses/BlockingDisabled' },
   500: { $ref: '#/components/responses/Failed' },
   503: { $ref: '#/components/responses/ListUnavailable' },
 } as const;
@@ -241,13 +241,13 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     ],
     responses: {
       200: json('MediaMetadata', 'All fields; null if not applicable or unknown.', 'X-Metadata'),
-      400: { $ref: '#/components/responses/BadQuestion' },
+      400: { $ref: '#/components/responses/BadParameters' },
       401: { $ref: '#/components/responses/Unauthorized' },
       404: { $ref: '#/components/responses/UnknownOriginal' },
       500: { $ref: '#/components/responses/Failed' },
       502: { $ref: '#/components/responses/OriginFailed' },
-      503: { $ref: '#/components/responses/Occupied' },
-      504: { $ref: '#/components/responses/Late' },
+      503: { $ref: '#/components/responses/AtCapacity' },
+      504: { $ref: '#/components/responses/TimedOut' },
     },
   }),
   '/purge': {
@@ -274,7 +274,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         500: { $ref: '#/components/responses/Failed' },
         502: { $ref: '#/components/responses/StoreFailed' },
         503: { $ref: '#/components/responses/PurgeNotStored' },
-        504: { $ref: '#/components/responses/Stalled' },
+        504: { $ref: '#/components/responses/StoreTimedOut' },
       },
     },
   },

@@ -107,7 +107,7 @@ test('lists originals in the storage again after two seconds, and does not cache
   ]);
   await directory.put('originals/avatars/1/cd34', samples.png);
   clock.advance(1_999);
-  expect((await get(`${LIST}?anew`)).body).toBe(first.body);
+  expect((await get(`${LIST}?again`)).body).toBe(first.body);
   clock.advance(2);
   expect((await get(LIST)).body).toContain('cd34');
 
