@@ -159,7 +159,9 @@ describe('the state of the origin', () => {
     app.clock.advance(1_000);
     expect(await readReasons(app)).toEqual([]);
     app.clock.advance(10_000);
-    await expect.poll(() => readReasons(app)).toEqual(['the origin fails; cached media are served']);
+    await expect
+      .poll(() => readReasons(app))
+      .toEqual(['the origin fails; cached media are served']);
     expect(await reachable(app)).toBe(0);
     origin.failure = undefined;
     app.clock.advance(1_000);
