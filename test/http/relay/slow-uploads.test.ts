@@ -33,7 +33,7 @@ async function restOf(socket: Socket) {
 /** Returns the status of a response that has arrived. */
 async function statusOf(socket: Socket): Promise<number> {
   const [response] = await once(socket, 'data');
-  return parseWireResponse(response).status;
+  return parseResponse(response).status;
 }
 
 /** Advances the service's clock until the end of the test. */
