@@ -97,6 +97,21 @@ export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buf
   );
 }
 
+/**
+ * Whether each frame covers the canvas and hides what it showed before, so that scaled frames compose to the scaled
+ * animation. Other frames leave traces of earlier ones at their edges.
+ *
+ * @throws Error if the file is cut off
+ */
+export function replacesCanvas(webp: Uint8Array): boolean {
+  const { canvas, frames } = readEncoded(webp);
+  return frames.every(({ header, image }) => {
+    const replaces = (header.readUInt8(FLAGS_AT) & NO_BLEND_FLAG) !== 0 || !image.some(hasAlpha);
+    const isAtOrigin = header.readUIntLE(0, SIZE_AT) === 0;
+    return replaces && isAtOrigin && header.subarray(SIZE_AT, DURATION_AT).equals(canvas);
+  });
+}
+
 /** Reads a WebP file. A still becomes one frame of 0 ms that replaces the canvas. */
 function readEncoded(file: Uint8Array): EncodedWebp {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
@@ -142,7 +157,7 @@ function isImage({ fourCc }: Chunk): boolean {
 /** Whether a chunk declares alpha, even if its `ALPH` is opaque. */
 function hasAlpha({ fourCc, payload }: Chunk): boolean {
   // alpha_is_used is the bit after both edges (RFC 9649 §3.4).
-  return fourCc === 'ALPH' || (fourCc === 'VP8L' && (payload.readUInt8(4) & 0x10) !== 0);
+  return fourCc === 'ALPH' || (fourCc === 'VP8L' && ((payload[4] ?? 0) & 0x10) !== 0);
 }
 
 function countSourceFrames({ header }: Frame): number {

@@ -11,12 +11,12 @@ const MAX_EDGE_PX = 10_000_000;
 const GROUP_BYTES = 4 * 1024 * 1024;
 
 /**
- * Scales frames down with two calls of libvips for many frames: a call costs more than an emoji's frame (24 frames from
- * 128 to 64 pixels: 31 ms one by one, 8 together; larger frames gain less, see `scalesTogether`).
+ * Scales many frames with two calls of libvips, since a call costs more than an emoji's frame (24 frames from 128 to 64
+ * pixels: 31 ms one by one, 5 together).
  *
- * A filter in one direction does not mix adjacent pixels of the other, so frames side by side are scaled in height,
- * then transposed and scaled again. Where a pixel lies halfway between two of the filter's 64 positions, the other one
- * may be taken than for a frame alone.
+ * A filter in one direction does not mix adjacent pixels of the other: frames side by side are scaled in height, then
+ * one below the other in width. With alpha, which sharp would multiply again, they are transposed and scaled in height:
+ * where a pixel lies halfway between two of the filter's 64 positions, libvips may then choose the other one.
  *
  * @param strip frames of size `from`, one below the other
  * @param to no edge is longer than that of `from`
@@ -51,9 +51,14 @@ async function scaleGroup(
   const side = placeSideBySide(frames, count, from.widthPx * channels);
   if (hasAlpha) weighByAlpha(side, channels, premultiplied);
   const lower = await scaleHeight(side, from.heightPx, to.heightPx);
+  if (!hasAlpha) {
+    const data = placeBelow(lower, count, from.widthPx * channels);
+    const heightPx = count * to.heightPx;
+    return scale({ data, widthPx: from.widthPx, heightPx, channels }, { ...to, heightPx });
+  }
   // [row][frame][column] to [column][frame][row]
-  const turned = swapAxes(lower, [to.heightPx, count, from.widthPx], channels);
-  const narrower = await scaleHeight(turned, from.widthPx, to.widthPx);
+  const transposed = swapAxes(lower, [to.heightPx, count, from.widthPx], channels);
+  const narrower = await scaleHeight(transposed, from.widthPx, to.widthPx);
   // [column][frame and row] to [frame and row][column]
   const scaled = swapAxes(narrower, [to.widthPx, 1, count * to.heightPx], channels);
   if (hasAlpha) weighByAlpha(scaled, channels, unpremultiplied);
@@ -72,12 +77,33 @@ function placeSideBySide(frames: Uint8Array, count: number, rowBytes: number): U
   return side;
 }
 
-async function scaleHeight(samples: Uint8Array, rows: number, toRows: number): Promise<Uint8Array> {
-  if (rows === toRows) return samples;
-  const widthPx = samples.length / rows;
-  return await fromPixels({ data: samples, widthPx, heightPx: rows, channels: 1 })
-    .resize({ width: widthPx, height: toRows, fit: 'fill' })
-    .toColourspace('b-w')
+/** Undoes `placeSideBySide`. */
+function placeBelow(side: Uint8Array, count: number, rowBytes: number): Uint8Array {
+  const strip = new Uint8Array(side.length);
+  const rows = side.length / rowBytes / count;
+  for (let frame = 0; frame < count; frame += 1) {
+    for (let row = 0; row < rows; row += 1) {
+      const at = (row * count + frame) * rowBytes;
+      strip.set(side.subarray(at, at + rowBytes), (frame * rows + row) * rowBytes);
+    }
+  }
+  return strip;
+}
+
+/** Scales rows of samples in height; which of them are pixels makes no difference. */
+async function scaleHeight(data: Uint8Array, rows: number, toRows: number): Promise<Uint8Array> {
+  const rowBytes = data.length / rows;
+  // libvips averages rows of three channels twice as fast as rows of one.
+  const channels = rowBytes % 3 === 0 ? 3 : 1;
+  const widthPx = rowBytes / channels;
+  return await scale({ data, widthPx, heightPx: rows, channels }, { widthPx, heightPx: toRows });
+}
+
+async function scale(pixels: Pixels, { widthPx, heightPx }: Size): Promise<Uint8Array> {
+  if (pixels.widthPx === widthPx && pixels.heightPx === heightPx) return pixels.data;
+  return await fromPixels(pixels)
+    .resize({ width: widthPx, height: heightPx, fit: 'fill' })
+    .toColourspace(pixels.channels === 1 ? 'b-w' : 'srgb')
     .raw()
     .toBuffer();
 }

@@ -29,7 +29,7 @@ export type Strictness = 'warning' | 'error';
  * Minimum factor from which the WebP decoder reduces, and the reduction left to the filter. A lossless rendering is
  * reduced later: 24 megapixels at full size do not fit into a worker of 512 MiB.
  */
-const REDUCTION = { minFactor: 3, leftToFilter: 2 };
+export const REDUCTION = { minFactor: 3, leftToFilter: 2 };
 const LOSSLESS_REDUCTION = { minFactor: 6, leftToFilter: 3 };
 
 /** libjpeg's warnings that leave the image complete (contract §3). After others, a part of the image is missing. */

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import sharp, { type WebpOptions } from 'sharp';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createTransparentVp8l,
+  replacesCanvas,
   restoreAnimation,
   SENTINEL_DELAY_MS,
 } from '../../../src/formats/webp/webp-animation.ts';
 import { decodeImage } from '../../support/images/image-comparison.ts';
+import { createSeededRandom } from '../../support/seeded-random.ts';
 
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
 
@@ -187,6 +189,38 @@ test('rejects an encoded file that is truncated anywhere, or has another number 
   }
   encoded.writeUIntLE(33, find(encoded, 'ANMF') + 12, 3);
   expect(() => restore(encoded, 1, 2, 3)).toThrow('Expected a multiple of 20 ms');
+});
+
+describe('the frames of an animation replace the canvas', () => {
+  const noise = createSeededRandom('frames');
+  const opaque = draw(size, () => [noise.integer(99), noise.integer(99), noise.integer(99), 255]);
+  const other = draw(size, () => [255, 255 - noise.integer(99), 255 - noise.integer(99), 255]);
+  const withNoBlend = (file: Buffer, isSet: boolean): Buffer => {
+    const changed = Buffer.from(file);
+    for (const { name, at } of list(changed)) {
+      if (name === 'ANMF') changed[at + 15] = isSet ? 2 : 0;
+    }
+    return changed;
+  };
+
+  test.each([{ quality: 80 }, lossless])(
+    'if all cover it and are opaque, or are not blended: %o',
+    async (options) => {
+      const opaqueFrames = withNoBlend(await encode([opaque, other], size, options, 3), false);
+      expect(replacesCanvas(opaqueFrames)).toBe(true);
+      const [clear, inverse] = [0, 1].map((parity) =>
+        draw(size, (x, y) => [parity * 255, y * 8, x * 6, (x + y) % 2 === parity ? 255 : 60]),
+      ) as [Buffer, Buffer];
+      const transparent = await encode([clear, inverse], size, options);
+      expect(replacesCanvas(withNoBlend(transparent, true))).toBe(true);
+      expect(replacesCanvas(withNoBlend(transparent, false))).toBe(false);
+    },
+  );
+
+  test('not if one is smaller', async () => {
+    const changed = Buffer.from(opaque).fill(9, 0, 3);
+    expect(replacesCanvas(await encode([opaque, changed], size, lossless))).toBe(false);
+  });
 });
 
 test('a blank frame of the maximum size has all bits of both edges, and alpha', () => {

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import sharp from 'sharp';
 import { expect, test } from 'vitest';
+import { readFrames } from '../../../src/formats/gif/gif-frames.ts';
 import { readGifHeader } from '../../../src/formats/gif/gif-header.ts';
 import { decodeGif } from '../../../src/workers/child/gif/decode-gif.ts';
 import { gifControl, gifImage, gifScreen, join } from '../../formats/containers.ts';
@@ -52,6 +54,18 @@ test('a frame whose data end early keeps the pixels below', async () => {
     join(gifScreen(2, 1), gifControl(1), short, gifControl(1), short, 0x3b),
   );
   expect(second).toEqual(first);
+});
+
+test('an opaque GIF whose frames leave unchanged pixels transparent has no alpha', async () => {
+  const [widthPx, heightPx] = [8, 6];
+  const frames = [1, 2, 3].flatMap((frame) =>
+    Array.from({ length: widthPx * heightPx * 3 }, (_, at) => (at < 12 ? frame * 70 : 200)),
+  );
+  const raw = { width: widthPx, height: heightPx * 3, channels: 3, pageHeight: heightPx } as const;
+  const gif = await sharp(Buffer.from(frames), { raw }).gif().toBuffer();
+  expect(readFrames(gif).some(({ isTransparent }) => isTransparent)).toBe(true);
+  const { value } = await decodeGif(gif, { originalSize: { widthPx, heightPx } }, 3).next();
+  expect(value?.channels).toBe(3);
 });
 
 test('only a GIF with transparent pixels has alpha', async () => {

@@ -7,7 +7,7 @@ import {
   unpackedPixels,
 } from '../../../formats/gif/gif-frames.ts';
 import { unpackIndices } from '../../../formats/gif/gif-lzw.ts';
-import type { FramePlacement, Size } from '../../../formats/image-header.ts';
+import type { FramePlacement } from '../../../formats/image-header.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { FrameCanvas, joinFrames } from '../compose-frames.ts';
 import { checkDecodedSize } from '../open-original.ts';
@@ -17,10 +17,11 @@ import type { Pixels } from '../pixels.ts';
  * Decodes a GIF and composes its frames as Chromium does. libnsgif, the decoder of libvips, ignores common sizes of the
  * logical screen, and clears opaque frames to the background colour.
  *
- * @param batchFrames number of whole frames that are yielded at a time, one below the other
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a frame's data are damaged, or the canvas has not the planned size
+ * @param batchFrames number of complete frames that are yielded at a time, one below the other
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a frame's data are damaged, or the size of the canvas is not the planned
+ *   one
  */
-export function decodeGif(
+export async function* decodeGif(
   gif: Uint8Array,
   { originalSize }: Pick<RenderJob, 'originalSize'>,
   batchFrames: number,
@@ -30,24 +31,31 @@ export function decodeGif(
   if (first === undefined) throw corruptMedia('GIF: no frames');
   checkDecodedSize(canvasOf(gif, first), originalSize);
   const canvas = new FrameCanvas(originalSize);
+  drawFrame(gif, first, canvas);
   function* draw(): Generator<void> {
-    for (const frame of frames) {
+    yield;
+    for (const frame of frames.slice(1)) {
       drawFrame(gif, frame, canvas);
       yield;
     }
   }
-  const channels = mayShowThrough(frames, originalSize) ? 4 : 3;
-  return joinFrames(canvas, draw(), { channels, batchFrames });
+  const { widthPx, heightPx } = originalSize;
+  const paintsAll =
+    !first.isTransparent && covers(first, { left: 0, top: 0, right: widthPx, bottom: heightPx });
+  const channels = (paintsAll || isOpaque(canvas)) && !mayShowThrough(frames) ? 3 : 4;
+  yield* joinFrames(canvas, draw(), { channels, batchFrames });
 }
 
-/** Whether a pixel may be transparent: a frame has a transparent colour, or leaves some of the canvas unpainted. */
-function mayShowThrough(frames: readonly GifFrame[], { widthPx, heightPx }: Size): boolean {
-  const whole = { left: 0, top: 0, right: widthPx, bottom: heightPx };
+function isOpaque({ pixels }: FrameCanvas): boolean {
+  return new Uint32Array(pixels.buffer).every((pixel) => pixel >= OPAQUE_BLACK);
+}
+
+/** Whether pixels may become transparent after the first frame: one is cleared, and the next does not hide it. */
+function mayShowThrough(frames: readonly GifFrame[]): boolean {
   return frames.some((frame, index) => {
     const next = frames[index + 1];
-    const isUncovered = index === 0 && !covers(frame, whole);
-    const isRemoved = disposeOf(frame) !== 'none' && next !== undefined && !covers(next, frame);
-    return frame.isTransparent || isUncovered || isRemoved;
+    if (next === undefined || disposeOf(frame) === 'none') return false;
+    return next.isTransparent || !covers(next, frame);
   });
 }
 

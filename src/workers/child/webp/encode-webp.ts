@@ -4,7 +4,7 @@ import type { Animation } from '../../../formats/image-header.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { fromPixels, type Pixels, toPixels } from '../pixels.ts';
-import { hasFewColours } from './few-colours.ts';
+import { hasFewColours, hasManyColours } from './few-colours.ts';
 
 const { qualities } = outputFormats.webp;
 
@@ -15,9 +15,13 @@ const { qualities } = outputFormats.webp;
 const FAST_EFFORT = 1;
 
 /**
- * Lossless bytes of a pixel of a small photograph, from which follows the number of frames of the first trial: enough
- * for 36 of 36 filmed emojis, at 0.6 of the CPU time of a fixed fraction.
+ * Factor by which bytes at effort 0, a third of the time, must exceed the lossy ones to prove that those of `FAST_EFFORT`
+ * exceed them too. Of frames with many colours and a byte for each pixel, they are at most 1.32 times those of
+ * `FAST_EFFORT` (bench/RESULTS.md); of drawings and gradients, many times.
  */
+const ROUGH_FACTOR = 1.5;
+
+/** Lossless bytes of a pixel of a small photograph, from which follows the number of frames of the first trial. */
 const LOSSLESS_BYTES_PER_PIXEL = 1.8;
 
 /** Reserve in an estimate of how many frames prove that the lossless encoding is larger. */
@@ -55,15 +59,23 @@ export async function encodeWebpAnimation(
     });
   if (quality === 'lossless' || hasFewColours(strip, size)) return encode(fastLossless(job));
   const lossy = await encode(lossySettings(job));
+  const pixels = size.widthPx * size.heightPx;
+  let frameBytes = LOSSLESS_BYTES_PER_PIXEL * pixels;
   // The first frames are proof enough: the encoder never changes them for the sake of later ones.
-  const framesFor = (bytesEach: number) => Math.ceil((RESERVE * lossy.length) / bytesEach);
-  let count = Math.max(2, framesFor(LOSSLESS_BYTES_PER_PIXEL * size.widthPx * size.heightPx));
+  const framesFor = (bytes: number): number =>
+    Math.min(frames, Math.max(2, Math.ceil((RESERVE * bytes) / frameBytes)));
+  if (hasManyColours(strip, size)) {
+    const count = framesFor(ROUGH_FACTOR * lossy.length);
+    const rough = await encode({ ...fastLossless(job), effort: 0 }, count);
+    if (rough.length > Math.max(ROUGH_FACTOR * lossy.length, count * pixels)) return lossy;
+    frameBytes = rough.length / count;
+  }
   for (;;) {
-    count = Math.min(frames, count);
+    const count = framesFor(lossy.length);
     const lossless = await encode(fastLossless(job), count);
     if (lossless.length > lossy.length) return lossy;
     if (count === frames) return lossless;
-    count = Math.max(2 * count, framesFor(lossless.length / count));
+    frameBytes = lossless.length / count;
   }
 }
 

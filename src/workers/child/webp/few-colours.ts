@@ -8,31 +8,45 @@ import type { Pixels } from '../pixels.ts';
 const MAX_COLOURS = 128;
 const MIN_PIXELS_PER_COLOUR = 8;
 
-/** Slots of the hash table, a power of two: several times the number of colours. */
-const SLOTS = 2048;
-
 /** Whether each frame has few colours. @param strip frames, one below the other */
-export function hasFewColours({ data, channels }: Pixels, { widthPx, heightPx }: Size): boolean {
-  const maxColours = Math.min(MAX_COLOURS, (widthPx * heightPx) / MIN_PIXELS_PER_COLOUR);
+export function hasFewColours(strip: Pixels, size: Size): boolean {
+  const maxColours = Math.min(MAX_COLOURS, (size.widthPx * size.heightPx) / MIN_PIXELS_PER_COLOUR);
+  return splitFrames(strip, size).every((frame) => !exceeds(frame, strip.channels, maxColours));
+}
+
+/** Whether no colour is repeated often: each frame has one for three pixels. @param strip frames, one below the other */
+export function hasManyColours(strip: Pixels, size: Size): boolean {
+  const maxColours = (size.widthPx * size.heightPx) / 3;
+  return splitFrames(strip, size).every((frame) => exceeds(frame, strip.channels, maxColours));
+}
+
+function splitFrames({ data, channels }: Pixels, { widthPx, heightPx }: Size): Uint8Array[] {
   const frameBytes = widthPx * heightPx * channels;
-  const colours = new Float64Array(SLOTS);
-  for (let first = 0; first < data.length; first += frameBytes) {
-    colours.fill(-1);
-    let count = 0;
-    let last = -1;
-    for (let at = first; at < first + frameBytes; at += channels) {
-      let colour = 0;
-      for (let sample = at; sample < at + channels; sample += 1)
-        colour = colour * 256 + data[sample];
-      if (colour === last) continue;
-      last = colour;
-      let slot = Math.imul(colour, 0x9e3779b1) >>> 21;
-      while (colours[slot] !== colour && colours[slot] !== -1) slot = (slot + 1) % SLOTS;
-      if (colours[slot] === colour) continue;
-      colours[slot] = colour;
-      count += 1;
-      if (count > maxColours) return false;
-    }
+  return Array.from({ length: data.length / frameBytes }, (_, frame) =>
+    data.subarray(frame * frameBytes, (frame + 1) * frameBytes),
+  );
+}
+
+/** Whether a frame has more than a number of colours, alpha included. */
+function exceeds(frame: Uint8Array, channels: number, maxColours: number): boolean {
+  // Four slots or more for each colour, a power of two of them.
+  const bits = Math.ceil(Math.log2(4 * maxColours + 4));
+  const slots = 2 ** bits;
+  const colours = new Float64Array(slots).fill(-1);
+  let count = 0;
+  let last = -1;
+  for (let at = 0; at < frame.length; at += channels) {
+    let colour = 0;
+    for (let sample = at; sample < at + channels; sample += 1)
+      colour = colour * 256 + frame[sample];
+    if (colour === last) continue;
+    last = colour;
+    let slot = Math.imul(colour, 0x9e3779b1) >>> (32 - bits);
+    while (colours[slot] !== colour && colours[slot] !== -1) slot = (slot + 1) % slots;
+    if (colours[slot] === colour) continue;
+    colours[slot] = colour;
+    count += 1;
+    if (count > maxColours) return true;
   }
-  return true;
+  return false;
 }
