@@ -5,10 +5,10 @@ import { unlessAborted } from './abort.ts';
 import { createAbsentRequest, isHidden, type KeyedRequest } from './absent-media.ts';
 import type { MediaResponse, RequestContext, SelectedBytes } from './media-response.ts';
 import { OriginalReplaced } from './originals/open-beginning.ts';
-import type { IdentifiedOriginal } from './originals/original-flight.ts';
-import { isReplaced } from './originals/original-reader.ts';
 import type { OriginalServices, Originals } from './originals/originals.ts';
 import { openPassthrough } from './originals/passthrough.ts';
+import type { IdentifiedOriginal } from './originals/remembered-original.ts';
+import { isReplaced } from './originals/replaced.ts';
 import type { MediaResult } from './ports.ts';
 import {
   isSentUnmodified,

@@ -17,7 +17,8 @@ import { namespacedKey } from '../originals/backend.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { sha256Of } from '../originals/digests.ts';
 import { openByRanges } from '../originals/load-original.ts';
-import { type OriginalReader, replaced } from '../originals/original-reader.ts';
+import type { OriginalReader } from '../originals/original-reader.ts';
+import { replaced } from '../originals/replaced.ts';
 import { RequestTrace } from '../request-trace.ts';
 
 /** Media of a request, until `free` is called. */

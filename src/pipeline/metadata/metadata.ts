@@ -3,8 +3,10 @@ import { unlessAborted } from '../abort.ts';
 import { sha256Of } from '../originals/digests.ts';
 import { noteDigest, openByRanges } from '../originals/load-original.ts';
 import type { OriginalFlight } from '../originals/original-flight.ts';
-import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
+import type { OriginalReader } from '../originals/original-reader.ts';
 import type { OriginalServices } from '../originals/originals.ts';
+import { replaced } from '../originals/replaced.ts';
+import { BLOCK_BYTES } from '../originals/sequential-body.ts';
 import type { OriginalIdentity } from '../ports.ts';
 import {
   type BufferedOriginal,

@@ -17,8 +17,9 @@ import {
   lengthOf,
   withBodyDeadline,
 } from './open-body.ts';
-import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
+import type { OriginalReader } from './original-reader.ts';
 import type { OriginalDetails } from './records.ts';
+import { BLOCK_BYTES, FIRST_BLOCK } from './sequential-body.ts';
 
 export type BufferedImage = CachedOriginal & BufferedBytes;
 

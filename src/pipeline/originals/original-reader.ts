@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
-import { type ByteRange, type Opened, type RangeReader, StateMismatch } from '../ports.ts';
-import { brokenError, type OriginalLocation } from './backend.ts';
+import type { ByteRange, Opened, RangeReader } from '../ports.ts';
 import { hashBody } from './digests.ts';
-import { readAtLeast } from './forward-body.ts';
-import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import {
   type BufferedBytes,
   bufferBody,
@@ -14,24 +12,11 @@ import {
   openContent,
   withBodyDeadline,
 } from './open-body.ts';
-
-/** Unit of reads by ranges, in bytes. */
-export const BLOCK_BYTES = 64 * 1024;
-
-/** First block, which identifies an original and its format. */
-export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
-
-/** Step of reading a body of unknown length, in bytes: a multiple of a block. */
-const STEP_BYTES = 16 * BLOCK_BYTES;
+import { replaced } from './replaced.ts';
+import { BLOCK_BYTES, type ReadingFlight, SequentialBody } from './sequential-body.ts';
 
 /** Maximum number of reads of one original (contract §12). */
 const MAX_READS = 64;
-
-/** Members of `OriginalFlight`, which imports this file. */
-interface ReadingFlight extends OriginalLocation {
-  readonly signal: AbortSignal;
-  readonly noteError: (error: unknown) => void;
-}
 
 /** One state of an original, and the limit of reads. */
 interface ReadState {
@@ -41,15 +26,6 @@ interface ReadState {
   readonly sizeBytes: number;
   readonly maxBytes: number;
   readonly budget: MemoryBudget;
-}
-
-/** A complete body, of which only the needed bytes are read. */
-interface Stream {
-  readonly opened: Opened;
-  readonly memory: Reservation;
-  storedBytes: number;
-  /** Bytes that were read, but not stored in a block yet. */
-  rest: Uint8Array;
 }
 
 /**
@@ -63,12 +39,11 @@ export class OriginalReader implements RangeReader {
   readonly #buffered: BufferedBytes[] = [];
   #sizeBytes: number;
   /** Body of another site that is read from its start, if ranges cannot be used. */
-  #stream: Stream | undefined;
+  #body: SequentialBody | undefined;
   /** Whether the original may be longer than `sizeBytes`, since its site declares no length. */
   isTruncated = false;
   #reads = 0;
   #readBytes = 0;
-  /** Reads are sequential, so that no block is read twice. */
   #lastRead: Promise<unknown> = Promise.resolve();
   #isFreed = false;
 
@@ -93,8 +68,7 @@ export class OriginalReader implements RangeReader {
    *   `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
    */
   read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array> {
-    const reading = this.#lastRead.then(() => this.#read(start, Math.min(end, this.sizeBytes)));
-    this.#lastRead = reading.catch(() => undefined);
+    const reading = this.#inSequence(() => this.#read(start, Math.min(end, this.sizeBytes)));
     return unlessAborted(reading, signal);
   }
 
@@ -118,25 +92,16 @@ export class OriginalReader implements RangeReader {
    */
   async attachBody(opened: Opened, prefix: Uint8Array = new Uint8Array()): Promise<void> {
     const { budget, maxBytes } = this.#state;
-    const memory = budget.reserve(0);
-    const stream = { opened, memory, storedBytes: 0, rest: prefix };
-    this.#stream = stream;
+    const body = new SequentialBody(this.#flight, opened, budget.reserve(0), this.#blocks, prefix);
+    this.#body = body;
     if (opened.sizeBytes !== undefined) return;
-    await this.#withinDeadline(stream, async () => {
-      this.#sizeBytes = maxBytes;
-      this.isTruncated = true;
-      while (this.isTruncated && stream.storedBytes < maxBytes) {
-        const end = Math.min(stream.storedBytes + STEP_BYTES, maxBytes);
-        const found = await this.#storeUpTo(stream, end);
-        if (found < end) this.#sizeBytes = found;
-        this.isTruncated = found === end;
-      }
-    });
+    this.#sizeBytes = await body.readWithoutLength(maxBytes);
+    this.isTruncated = this.#sizeBytes === maxBytes;
   }
 
   /** Reads the complete original, regardless of the limits. @throws MediaError as `read` */
   async readAll(): Promise<Uint8Array> {
-    if (this.#stream !== undefined) return Buffer.concat(await this.#readStream(this.#stream));
+    if (this.#body !== undefined) return Buffer.concat(await this.#readBody(this.#body));
     const { bytes } = await this.#buffer(await this.#open(undefined, true));
     return bytes;
   }
@@ -144,9 +109,9 @@ export class OriginalReader implements RangeReader {
   /** Computes the SHA-256 (hexadecimal) in constant memory, regardless of the limits. */
   async hash(): Promise<string> {
     const { backend, signal } = this.#flight;
-    if (this.#stream !== undefined) {
+    if (this.#body !== undefined) {
       const hash = createHash('sha256');
-      for (const block of await this.#readStream(this.#stream)) hash.update(block);
+      for (const block of await this.#readBody(this.#body)) hash.update(block);
       return hash.digest('hex');
     }
     const opened = await this.#open(undefined, false);
@@ -160,10 +125,16 @@ export class OriginalReader implements RangeReader {
 
   free(): void {
     this.#isFreed = true;
-    if (isStream(this.#stream?.opened.body)) this.#stream.opened.body.destroy();
-    this.#stream?.memory.free();
+    this.#body?.free();
     for (const { free } of this.#buffered.splice(0)) free();
     this.#blocks.clear();
+  }
+
+  /** Runs reads sequentially, so that no block is read twice. */
+  #inSequence<Result>(read: () => Promise<Result>): Promise<Result> {
+    const reading = this.#lastRead.then(read);
+    this.#lastRead = reading.catch(() => undefined);
+    return reading;
   }
 
   async #read(start: number, end: number): Promise<Uint8Array> {
@@ -190,9 +161,9 @@ export class OriginalReader implements RangeReader {
 
   async #fetch(start: number, blocksEnd: number): Promise<void> {
     const end = Math.min(blocksEnd, this.sizeBytes);
-    if (this.#stream !== undefined) {
-      this.#count(end - this.#stream.storedBytes, 0);
-      await this.#readUpTo(this.#stream, end);
+    if (this.#body !== undefined) {
+      this.#count(end - this.#body.storedBytes, 0);
+      await this.#body.readUpTo(end);
       return;
     }
     this.#count(end - start);
@@ -236,60 +207,12 @@ export class OriginalReader implements RangeReader {
   }
 
   /** Reads a body to its end regardless of the limits, and returns all blocks. */
-  async #readStream(stream: Stream): Promise<readonly Uint8Array[]> {
-    const reading = this.#lastRead.then(() => this.#readUpTo(stream, this.sizeBytes));
-    this.#lastRead = reading.catch(() => undefined);
-    await reading;
+  async #readBody(body: SequentialBody): Promise<readonly Uint8Array[]> {
+    await this.#inSequence(() => body.readUpTo(this.sizeBytes));
     return Array.from(
       { length: Math.ceil(this.sizeBytes / BLOCK_BYTES) },
       (_, index) => this.#blocks.get(index) ?? new Uint8Array(),
     );
-  }
-
-  async #readUpTo(stream: Stream, end: number): Promise<void> {
-    if (end <= stream.storedBytes) return;
-    await this.#withinDeadline(stream, async () => {
-      const found = await this.#storeUpTo(stream, end);
-      if (found === end) return;
-      const cause = new Error(`The body ended after ${found} bytes.`);
-      throw brokenError(this.#flight.backend, cause);
-    });
-  }
-
-  /** Runs reads of a body within its deadline, and remembers failures. */
-  async #withinDeadline(stream: Stream, work: () => Promise<void>): Promise<void> {
-    const { backend, signal } = this.#flight;
-    try {
-      await withBodyDeadline(backend, signal, work);
-    } catch (error) {
-      if (isStream(stream.opened.body)) stream.opened.body.destroy();
-      signal.throwIfAborted();
-      this.#flight.noteError(error);
-      throw error;
-    }
-  }
-
-  /** Reads blocks up to a position or the end; returns the reached position. */
-  async #storeUpTo(stream: Stream, wantedEnd: number): Promise<number> {
-    const { backend, signal } = this.#flight;
-    const { opened, memory, storedBytes, rest } = stream;
-    if (this.#isFreed) throw new Error('The reader of the original was freed.');
-    memory.grow(wantedEnd);
-    const missingBytes = wantedEnd - storedBytes - rest.length;
-    const unbounded = { ...opened, sizeBytes: undefined };
-    const bytes =
-      missingBytes > 0
-        ? Buffer.concat([rest, await readAtLeast(backend, unbounded, missingBytes, signal)])
-        : rest;
-    const end = Math.min(wantedEnd, storedBytes + bytes.length);
-    if (this.#isFreed) return end;
-    for (let at = storedBytes; at < end; at += BLOCK_BYTES) {
-      const blockEnd = Math.min(at + BLOCK_BYTES, end);
-      this.#blocks.set(at / BLOCK_BYTES, bytes.subarray(at - storedBytes, blockEnd - storedBytes));
-    }
-    stream.rest = Uint8Array.from(bytes.subarray(end - storedBytes));
-    stream.storedBytes = end;
-    return end;
   }
 
   /** Stores the blocks of an opened range in accounted memory. */
@@ -321,15 +244,6 @@ export class OriginalReader implements RangeReader {
     else this.#buffered.push(buffered);
     return buffered;
   }
-}
-
-export function isReplaced(error: unknown): boolean {
-  return error instanceof MediaError && error.cause instanceof StateMismatch;
-}
-
-export function replaced(cause?: unknown): MediaError {
-  const message = 'The original was replaced while it was read.';
-  return new MediaError('ORIGIN_ERROR', { cause: new StateMismatch(message, { cause }) });
 }
 
 function isGone(error: unknown): boolean {
