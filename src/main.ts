@@ -113,13 +113,13 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
   if (explorer.isExposed) {
     log.warn(
       { address },
-      'The explorer shows all originals, private attachments too, to anybody who reaches this address',
+      'The explorer shows all originals, private attachments too, to anyone who reaches this address',
     );
   }
   if (rates !== undefined && http.trustProxy === true) {
     log.warn(
       { address },
-      'With TRUST_PROXY=true, anybody who reaches this address can claim any client address: RATE_LIMIT_REQUESTS limits only honest clients. Name the proxies',
+      'With TRUST_PROXY=true, anyone who reaches this address can claim any client address: RATE_LIMIT_REQUESTS limits only honest clients. Name the proxies',
     );
   }
 }

@@ -135,7 +135,7 @@ type LabelValue<Name extends keyof Metrics> = Metrics[Name] extends {
 export interface ResponseClass {
   /** `none`: the path is not in the contract. */
   readonly resource: ResourceName | 'upload' | 'none';
-  /** 499, nginx's status, if the client left before the response. */
+  /** 499, nginx's status, if the client disconnected before the response. */
   readonly status: number;
   readonly cache: CacheUse;
 }

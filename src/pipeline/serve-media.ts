@@ -103,7 +103,7 @@ export class MediaService {
         if (media.isPassthrough) return await this.#openOriginal(media, context, wasReplaced);
         context.onWait?.(HIT); // a remembered refusal counts as a hit
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
-        refusals.throwIfRefused(key); // refused lately: 415, 422, 504
+        refusals.throwIfRefused(key); // rejected recently: 415, 422, 504
         if (records.isMissing(media.originKey)) throw new MediaError('UNKNOWN_MEDIA');
         flight = originals.join(media);
         const attempt = await this.#attempt({ media, key }, flight, context);

@@ -34,7 +34,7 @@ export function listGauges(
       () => Number(checkReadiness(state).status !== 'not ready'),
     ],
     darkroom_origin_reachable: [
-      'Whether the origin responded lately, or its state is unknown: 1 or 0.',
+      'Whether the origin responded recently, or its state is unknown: 1 or 0.',
       () => Number(originHealth.state !== 'failing'),
     ],
     darkroom_log_lines_lost_total: ['Log lines dropped because of a slow reader.', countLostLines],
@@ -65,7 +65,7 @@ export function listGauges(
     ],
     darkroom_worker_recycles_total: ['Render processes recycled.', () => workers.counters.recycles],
     darkroom_cache_bytes: cache(
-      'Size of the entries of a cache, or of a store with a bound of its own.',
+      'Size of the entries of a cache, or of a store with a maximum size.',
       'heldBytes',
     ),
     darkroom_cache_max_bytes: cache('Bound of darkroom_cache_bytes.', 'maxBytes'),

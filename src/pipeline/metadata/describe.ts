@@ -74,15 +74,15 @@ async function describeImage(
 ): Promise<Description> {
   const head = await readRangedHeader(bytes);
   const all = wantsPixels || head?.isStill !== true ? await bytes.readAll() : undefined;
-  const whole =
+  const complete =
     all &&
     (await unlessUnreadable(async () => {
       const header = readImageHeader(all);
       containerOf(all)?.checkUndecoded?.(all);
       return header;
     }));
-  const image = whole ?? head?.header;
-  const isCounted = whole !== undefined || head?.isStill === true;
+  const image = complete ?? head?.header;
+  const isCounted = complete !== undefined || head?.isStill === true;
   const frames = isCounted && image !== undefined ? image.frames : undefined;
   const size = image && orientedSize(image);
   const metadata: DerivedMetadata = {
@@ -95,7 +95,7 @@ async function describeImage(
     frames: frames === undefined || frames > limits.maxFrames ? null : frames,
     duration: image?.animation === undefined ? null : durationOf(image.animation.delaysMs),
   };
-  const isDamaged = all !== undefined && whole === undefined;
+  const isDamaged = all !== undefined && complete === undefined;
   if (image === undefined || isDamaged) return { metadata };
   return { metadata, plan: (request) => planMedia(image, request, limits) };
 }

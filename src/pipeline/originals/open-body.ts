@@ -224,8 +224,8 @@ async function collect(
   signal.throwIfAborted();
   checkLength(backend, sizeBytes, received);
   // Cached buffers must have no spare capacity.
-  const whole = received === bytes.length ? bytes : Uint8Array.from(bytes.subarray(0, received));
-  return { bytes: whole, isExclusive, rest: undefined };
+  const complete = received === bytes.length ? bytes : Uint8Array.from(bytes.subarray(0, received));
+  return { bytes: complete, isExclusive, rest: undefined };
 }
 
 /** Returns the error of an incomplete body, and counts it. */

@@ -4,11 +4,11 @@ import { AccessRefused, type Clock, type Log, StateMismatch } from '../ports.ts'
 import type { Backend, SourceObserver } from './backend.ts';
 import { discard, openContent } from './open-body.ts';
 
-/** State of the origin; `reachable`: it responded lately, or did not fail since. */
+/** State of the origin; `reachable`: it responded recently, or did not fail since. */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 
 /** Maximum age of the last response, in milliseconds, for a failure to count as that of one object. */
-const LATELY_MS = 10_000;
+const RECENT_MS = 10_000;
 
 /** Silence after which the origin is probed, in milliseconds. */
 const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
@@ -44,7 +44,7 @@ export class OriginHealth {
     const [respondedMs, failedMs] = [this.#respondedMs, this.#failedMs];
     if (respondedMs === undefined) return failedMs === undefined ? 'unknown' : 'failing';
     const hasFailedSince = failedMs !== undefined && failedMs > respondedMs;
-    const isOld = this.#clock.nowMs() - respondedMs > LATELY_MS;
+    const isOld = this.#clock.nowMs() - respondedMs > RECENT_MS;
     return hasFailedSince && isOld ? 'failing' : 'reachable';
   }
 

@@ -101,7 +101,7 @@ export class OriginalRecords {
     return freshForMs - (this.#clock.nowMs() - checkedAtMs);
   }
 
-  /** Whether the source returned a 404 lately. */
+  /** Whether the source returned a 404 recently. */
   isMissing(originKey: string): boolean {
     const { identity, checkedAtMs } = this.#get(originKey);
     return identity === undefined && this.#isWithin(this.#validity.goneForMs, checkedAtMs);
@@ -115,7 +115,7 @@ export class OriginalRecords {
   ): MediaError | undefined {
     const { failure } = this.#get(originKey);
     if (failure === undefined || !this.#isWithin(periodMs, failure.atMs)) return undefined;
-    const message = 'The source failed for this original lately.';
+    const message = 'The source failed for this original recently.';
     const cause = isExternal
       ? new SiteFailure(message, { reason: 'remembered', localUrl: failure.localUrl })
       : new Error(message);

@@ -17,7 +17,7 @@ export interface IdentifiedOriginal {
   readonly failure?: unknown;
 }
 
-/** What is remembered of one original, for one piece of work: writes are dropped after a purge. */
+/** Memory of one original for one piece of work; it drops writes after a purge. */
 export class RememberedOriginal implements OriginalLocation {
   readonly backend: Backend;
   readonly originKey: string;

@@ -42,11 +42,11 @@ export class Refusals {
     this.#clock = clock;
   }
 
-  /** @throws MediaError with which this request was rejected lately */
+  /** @throws MediaError with which this request was rejected recently */
   throwIfRefused(resultKey: string): void {
     const refusal = this.#refusals.get(resultKey);
     if (refusal === undefined || !this.#isBefore(refusal.untilMs)) return;
-    const cause = new Error('The same request failed lately.');
+    const cause = new Error('The same request failed recently.');
     throw new MediaError(refusal.code, { cause, message: refusal.message });
   }
 
@@ -80,13 +80,13 @@ export class Refusals {
   /**
    * Checks a render against earlier crashes and deadlines (contract §5).
    *
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original crashed too many workers lately, `TRANSFORM_TIMEOUT` if a
-   *   render at this cost or less exceeded the deadline lately
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original crashed too many workers recently, `TRANSFORM_TIMEOUT` if a
+   *   render at this cost or less exceeded the deadline recently
    */
   throwIfQuarantined(originKey: string, costMs: number): void {
     const timeout = this.#findTimeout(originKey);
     if (timeout !== undefined && timeout.costMs <= costMs) {
-      const cause = new Error('A render at this cost or less exceeded the deadline lately.');
+      const cause = new Error('A render at this cost or less exceeded the deadline recently.');
       throw new MediaError('TRANSFORM_TIMEOUT', { cause });
     }
     const crashes = this.#crashesOf(originKey);

@@ -56,7 +56,7 @@ export class GuardedStore {
     this.#tools = tools;
   }
 
-  /** Whether the store failed lately, and is not used at present. */
+  /** Whether the store failed recently, and is not used at present. */
   get isFailing(): boolean {
     return this.#tools.clock.nowMs() < this.#failedUntilMs;
   }
