@@ -5,10 +5,9 @@ import { describe, expect, test } from 'vitest';
 const SOURCES = resolve(import.meta.dirname, '../src');
 const TESTS = import.meta.dirname;
 
-/** Directories from the top down; a directory may import from those named beside it, and from itself. */
+/** Directories from the top down, with those that each may import from in addition to itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
   cli: ['', 'config', 'storage', 'workers', 'pipeline', 'formats', 'contract'],
-  // The composition root.
   '': [
     ...['config', 'default-avatars', 'explorer', 'http', 'storage', 'telemetry', 'workers'],
     ...['pipeline', 'contract'],
@@ -26,7 +25,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
   contract: [],
 };
 
-/** Packages and Node modules that a directory may use; what is not named here it may not. */
+/** Packages and Node modules that a directory may use; all others are forbidden. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^cli-progress$/],
   '': [/^node:/, /^(fastify|pino)$/],
@@ -44,8 +43,8 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
 };
 
 /**
- * Tests that import below `client`, `contract`, `config`, `app`, `main` and the ports. There are at most so many: a new one takes
- * the place of another, and one that has gone leaves the list. Those of `formats` are pure, and need not be here.
+ * Tests that import modules other than `client`, `contract`, `config`, `app`, `main`, the ports and `formats`. The list
+ * must not grow: add a test only if you remove another.
  */
 const MAX_DEEP_TESTS = 32;
 const deepTests = [
@@ -83,7 +82,7 @@ const deepTests = [
   'workers/worker-failure.test.ts',
 ];
 
-/** Helpers that do so for other tests, by which adapters are opened. This list gets no longer, either. */
+/** Helpers that do so to open adapters for tests; this list must not grow, either. */
 const deepHelpers = [
   'hostile/bombs/webp-bombs.ts',
   'hostile/mutations/part-codecs.ts',
@@ -98,7 +97,7 @@ const deepHelpers = [
   'support/test-app.ts',
 ];
 
-/** Texts of the TypeScript below a directory, by their paths in it. */
+/** TypeScript sources of a directory, by path. */
 function readFiles(root: string): [file: string, text: string][] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.tsx?$/.test(file))
@@ -107,14 +106,14 @@ function readFiles(root: string): [file: string, text: string][] {
 
 const directoryOf = (file: string): string => /^[^/]+(?=\/)/.exec(file)?.[0] ?? '';
 
-/** All imports: what is local by its path below `src`, packages by their names. */
+/** All imports: local ones by their path below `src`, packages by name. */
 function readImports(root: string) {
   return readFiles(root).flatMap(([file, text]) => {
     const specifiers = text.matchAll(
       /^(?:import|export)\b[^;]*?from '([^']+)'|\bimport\('([^']+)'\)/gms,
     );
     return [...specifiers].map(([, from = '', specifier = from]) => {
-      // A file that a package does not export is one of the package all the same.
+      // A deep import counts for its package.
       const name = specifier.replace(/^[./]*\/node_modules\/([^/]+)\/.*$/, '$1');
       const isLocal = name.startsWith('.');
       const target = isLocal ? relative(SOURCES, resolve(root, dirname(file), name)) : name;
@@ -125,15 +124,15 @@ function readImports(root: string) {
 
 const imports = readImports(SOURCES);
 
-describe('the floors', () => {
-  test('something is measured', () => {
+describe('the layers', () => {
+  test('finds imports', () => {
     expect(imports.filter(({ isLocal }) => isLocal).length).toBeGreaterThan(80);
     expect(new Set(imports.map(({ directory }) => directory))).toEqual(
       new Set(Object.keys(floors)),
     );
   });
 
-  test.each(Object.keys(floors))('imports of "%s" point down', (directory) => {
+  test.each(Object.keys(floors))('"%s" imports only from lower layers', (directory) => {
     const allowed = [directory, ...(floors[directory] ?? [])];
     const upward = imports
       .filter((entry) => entry.directory === directory && entry.isLocal)
@@ -141,7 +140,7 @@ describe('the floors', () => {
     expect(upward).toEqual([]);
   });
 
-  test.each(Object.keys(floors))('"%s" uses only the packages of its floor', (directory) => {
+  test.each(Object.keys(floors))('"%s" uses only its allowed packages', (directory) => {
     const foreign = imports.filter(
       (entry) =>
         entry.directory === directory &&
@@ -151,7 +150,7 @@ describe('the floors', () => {
     expect(foreign).toEqual([]);
   });
 
-  test('sharp is imported by workers alone, process.* used by entry points alone', () => {
+  test('only workers import sharp, and only entry points use process.*', () => {
     const users = readFiles(SOURCES)
       .map(([file, text]) => [file, text.replace(/\/\*.*?\*\/|\/\/[^\n]*/gs, '')] as const)
       .filter(([, code]) => /(?<!-)\bprocess\.\w/.test(code));
@@ -161,7 +160,7 @@ describe('the floors', () => {
       'workers/child/main.ts',
       'workers/fork-server/main.ts',
     ]);
-    // Where Node itself is, to start workers with it, and how to end them.
+    // The fork server needs the path of Node, and the means to exit.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
     expect(importers.map(({ file }) => file).sort()).toEqual([
       'workers/confinement/sandbox.ts',
@@ -174,7 +173,7 @@ describe('the floors', () => {
   });
 
   // An installation has no other packages.
-  test('files outside of bundles import only dependencies of the package', () => {
+  test('files outside bundles import only dependencies of the package', () => {
     const bundled =
       /^(workers\/child|explorer\/page)\/|^(storage\/aws-sdk|telemetry\/(opentelemetry|prometheus))\.ts$/;
     const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
@@ -189,7 +188,7 @@ describe('the floors', () => {
     expect(missing).toEqual([]);
   });
 
-  test('nothing of the service depends on fixtures or tests', () => {
+  test('the service does not depend on fixtures or tests', () => {
     expect(imports.filter(({ target }) => target.startsWith('..'))).toEqual([]);
   });
 });
@@ -199,18 +198,18 @@ test('a docstring begins with a noun, a verb or "Whether"', () => {
   expect(readFiles(SOURCES).flatMap(([, text]) => text.match(first) ?? [])).toEqual([]);
 });
 
-describe('tests see the service from outside', () => {
+describe('tests use the service through its public modules', () => {
   const isSeam = (target: string): boolean =>
     /^(client|contract|config)\/|^(app|main)\.ts$|(^|\/)ports\.ts$/.test(target);
   const deep = readImports(TESTS)
     .filter(({ isLocal, target }) => isLocal && !target.startsWith('..') && !isSeam(target))
-    // Of what is pure, a test states the properties.
+    // Tests of pure modules state properties.
     .filter(({ file, target }) => !(file.startsWith('formats/') && target.startsWith('formats/')));
   const isTest = (file: string): boolean => /\.test\.tsx?$/.test(file);
   const filesOf = (kind: boolean): string[] =>
     [...new Set(deep.map(({ file }) => file))].filter((file) => isTest(file) === kind).sort();
 
-  test('but for those on a list, which only shrinks', () => {
+  test('except those on a list, which must not grow', () => {
     expect(filesOf(true)).toEqual([...deepTests].sort());
     expect(filesOf(false)).toEqual([...deepHelpers].sort());
     expect(deepTests.length).toBeLessThanOrEqual(MAX_DEEP_TESTS);

@@ -10,21 +10,20 @@ import { isAlive, readProcessFile, treeOf, workersOf } from './support/processes
 import { useTemporaryDirectory } from './support/temporary-directory.ts';
 import { atScale } from './support/test-scale.ts';
 
-/** A render that takes most of a second. */
 const SLOW_PATH =
   '/splashes/1472222222222222223/0123456789abcdef0123456789abcdef.webp?size=4096&quality=lossless';
 
 const PHOTO = 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg';
 
-/** A render that takes some seconds: just below 4 megapixels, from which on lossless takes the least effort. */
+/** A render of some seconds: just below 4 megapixels, above which lossless uses the least effort. */
 const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&quality=lossless&width=2270';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-/** A worker of each lane and no more: the trial of a video decoder is a process, too. */
+/** One worker per lane, and no process for the trial of a video decoder. */
 const threeWorkers = { PORT: '0', WORKERS: '1', VIDEO_DECODER: 'off' };
 
-/** Within which workers are gone whose service is, in milliseconds. */
+/** Maximum time until the workers of an ended service have ended, in milliseconds. */
 const ORPHAN_LIMIT_MS = 1_000;
 
 type Service = ReturnType<typeof start>;
@@ -52,13 +51,13 @@ describe('the process', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
   const logged = ({ stdout }: Service, text: string) => expect.poll(stdout).toContain(text);
-  /** Until one of the workers has been busy for a while. */
+  /** Waits until a worker has been busy for a while. */
   const rendering = ({ pid }: Service) => {
     const before = new Map(workersOf(pid).map((worker) => [worker, cpuTicksOf(worker)]));
     const isBusy = (worker: number) => cpuTicksOf(worker) > (before.get(worker) ?? 0) + 2;
     return expect.poll(() => workersOf(pid).some(isBusy)).toBe(true);
   };
-  /** A service that has just begun a long render, and its workers. */
+  /** A service that started a long render, and its workers. */
   const startLongRender = async (settings: Record<string, string> = {}) => {
     const { path, put } = await useTemporaryDirectory();
     await put('attachments/1/2/long.jpg', readFileSync(PHOTO));
@@ -74,7 +73,7 @@ describe('the process', () => {
   const endSoon = (workers: readonly number[]) =>
     expect.poll(() => workers.filter(isAlive), { timeout: ORPHAN_LIMIT_MS }).toEqual([]);
 
-  test('starts with nothing set, where its log finds no room too, and all that it prints the addresses of is there', async () => {
+  test('starts without settings, also with a full disk for its log, and prints working links', async () => {
     const running = start({ PORT: '0' }, '>/dev/full');
     await listening(running);
     for (const link of links(running)) {
@@ -89,7 +88,7 @@ describe('the process', () => {
     expect(await running.ended).toBe(0);
   });
 
-  test('with a wrong configuration ends with status 78 and every fault', () => {
+  test('exits with status 78 and all faults of an invalid configuration', () => {
     const env = { PATH: process.env.PATH, PORT: 'eighty', STORAGE_DIR: '/nowhere', WORKER: '2' };
     const command = ['-c', 'ulimit -n 64; exec node dist/main.js'];
     const { status, stderr } = spawnSync('sh', command, { env, encoding: 'utf8' });
@@ -103,7 +102,7 @@ describe('the process', () => {
     expect(status).toBe(78);
   });
 
-  test('logs its address and release, what an operator may have overlooked, and once why it ends where nobody catches an error', async () => {
+  test('logs its address, release, risky settings, and an uncaught error once', async () => {
     const warn = "process.emitWarning('old', 'DeprecationWarning')";
     const fail = "setTimeout(()=>{throw new Error('second')});throw new Error('first')";
     const preload = `setTimeout(()=>${warn},1500);process.on('SIGUSR2',()=>{${fail}})`;
@@ -133,18 +132,18 @@ describe('the process', () => {
       { warning: 'DeprecationWarning', msg: 'old' },
     ];
     expect(lines.filter(({ level }) => level === 40)).toHaveLength(warnings.length);
-    // A warning may come before the service listens, or after.
+    // The warning may precede or follow the listening.
     for (const warning of warnings)
       expect(lines).toContainEqual(expect.objectContaining({ ...warning, level: 40 }));
     const fatal = lines.filter(({ level }) => level === 60);
     expect(fatal).toMatchObject([{ err: { message: 'first' } }]);
     expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 1 });
     expect(running.stderr()).not.toContain('Warning');
-    // What is printed for people leads somewhere.
+    // The printed links work.
     expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 
-  test('reports a port that is taken', async () => {
+  test('reports a port in use', async () => {
     const port = await listenUntilEnd(createServer());
     const running = start({ ...threeWorkers, PORT: String(port) });
     expect(await running.ended).toBe(1);
@@ -156,7 +155,7 @@ describe('the process', () => {
     expect(other.stderr()).toContain(`127.0.0.1:${port}; set ADMIN_PORT\n`);
   });
 
-  test('prints no samples in production, where its output is a log', async () => {
+  test('prints no sample links in production', async () => {
     const samples = { NODE_ENV: 'production', STORAGE_DIR: 'fixtures/originals' };
     const running = start({ ...threeWorkers, ...samples });
     await logged(running, 'Darkroom listens on ');
@@ -171,7 +170,7 @@ describe('the process', () => {
       const running = start({ ...threeWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
       await listening(running);
       const { origin } = new URL(links(running)[0] ?? '');
-      // Cold, and slow enough to be still running when the signal comes.
+      // Slow enough to be running when the signal arrives.
       const slow = fetch(`${origin}${SLOW_PATH}`);
       await rendering(running);
       const workers = workersOf(running.pid);
@@ -256,7 +255,7 @@ describe('the process', () => {
     },
   );
 
-  test('that is killed while it starts leaves no process behind, whatever was on its way to it', async () => {
+  test('leaves no process behind if it is killed during its start', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     const { pid } = running;
     const isWorker = (other: number): boolean =>

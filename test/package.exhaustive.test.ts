@@ -7,7 +7,7 @@ import { build } from 'rolldown';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeTemporaryDirectory } from './support/temporary-directory.ts';
 
-/** Sources of a build that leaves the `dist` of other tests as it is. */
+/** Sources of a separate build, since other tests use `dist`. */
 const SOURCES = [
   ...['bin', 'docs', 'fixtures', 'LICENSE', 'package.json', 'README.md', 'src', 'tools'],
   'tsconfig.json',
@@ -27,14 +27,14 @@ const source = join(directory, 'source');
 const empty = join(directory, 'empty');
 for (const name of SOURCES) cpSync(name, join(source, name), { recursive: true });
 symlinkSync(resolve('node_modules'), join(source, 'node_modules'));
-// Without one, npm would look for a project above.
+// Without a package.json, npm would search parent directories.
 await put('empty/package.json', '{}');
 const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', directory));
 const packed: string[] = result.files.map(({ path }: { readonly path: string }) => path);
 run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(directory, result.filename));
 
 describe('the package', () => {
-  test('has the program and the samples, and no other fixture', () => {
+  test('contains the program and the samples, and no other fixture', () => {
     const roots = new Set(packed.map((path) => path.split('/').slice(0, 2).join('/')));
     const fixtures = [...roots].filter((root) => root.startsWith('fixtures/'));
     expect(fixtures.toSorted()).toEqual(['fixtures/originals', 'fixtures/originals-index.tsv']);
@@ -51,7 +51,7 @@ describe('the package', () => {
     expect(run('.', join(bin, 'attw'), tarball, '--profile', 'esm-only')).not.toContain('❌');
   });
 
-  test('installs less than 90 MB, without the packages that it bundles', async () => {
+  test('installs less than 90 MB, without bundled packages', async () => {
     const files = await readdir(join(empty, 'node_modules'), {
       recursive: true,
       withFileTypes: true,
@@ -66,7 +66,7 @@ describe('the package', () => {
     );
   });
 
-  test('installed without the AWS SDK, connects to S3', () => {
+  test('connects to S3 without an installed AWS SDK', () => {
     const { stdout } = spawnSync('node_modules/.bin/darkroom', ['check'], {
       cwd: empty,
       env: {
@@ -84,7 +84,7 @@ describe('the package', () => {
     expect(stdout).toMatch(/^FAULT +missing original.*ECONNREFUSED/m);
   });
 
-  test('has the licences of the packages that it bundles', async () => {
+  test('contains the licences of bundled packages', async () => {
     const licences = await readFile(
       join(empty, 'node_modules/@darkroom-media/darkroom/dist/LICENSES'),
       'utf8',
@@ -96,7 +96,7 @@ describe('the package', () => {
   });
 
   // Other versions of Node start the service in CI.
-  test('installed in an empty directory, has its command where npx looks for it, which serves its samples', async () => {
+  test('serves its samples by npx after an installation in an empty directory', async () => {
     const child = spawn('node_modules/.bin/darkroom', ['serve'], {
       cwd: empty,
       env: { ...environment, PORT: '0', WORKERS: '1' },

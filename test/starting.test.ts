@@ -9,7 +9,7 @@ import { RecordedLog } from './support/recorded-log.ts';
 import { metricsSettings } from './support/telemetry/prometheus-text.ts';
 import { samples } from './support/test-app.ts';
 
-/** Starts an app with a worker that is not ready, and will not be. */
+/** Starts an app whose worker never becomes ready. */
 async function startWithoutWorkers() {
   const origin = new MemoryOrigin();
   origin.put('icons/1/ab12', samples.jpeg);
@@ -23,7 +23,7 @@ async function startWithoutWorkers() {
   return app;
 }
 
-test('a render waits for the workers, and is refused if none can be started', async () => {
+test('a render waits for the workers, and is rejected if none can start', async () => {
   const { server, started, endWorkers } = await startWithoutWorkers();
   const respond = vi.fn();
   const rendering = server.inject('/icons/1/ab12.webp?size=64').then(respond);
@@ -35,7 +35,7 @@ test('a render waits for the workers, and is refused if none can be started', as
   expect(respond).toHaveBeenCalledWith(expect.objectContaining({ statusCode: 503 }));
 });
 
-test('an app that is closed before its workers are ready has not failed to start', async () => {
+test('closing an app before its workers are ready is not a failed start', async () => {
   const app = await startWithoutWorkers();
   const settle = vi.fn();
   app.started.then(settle, settle);

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import { samples, useTestApp } from '../support/test-app.ts';
 
-/** Has the service render to bodies of so many bytes, with memory for so many. */
+/** Starts a service whose results have `bodyBytes`, with a cache of `memoryBytes`. */
 async function start(bodyBytes: number, memoryBytes: number) {
   const renderer = { render: async () => Buffer.alloc(bodyBytes) };
   const app = await useTestApp({ renderer, settings: { CACHE_MEMORY_BYTES: String(memoryBytes) } });
   app.originals.put('emojis/1', samples.png);
-  /** Asks for a size; whether it was in memory. */
+  /** Requests a size, and returns the Cache-Status. */
   return async (size: number): Promise<string> => {
     const { headers } = await app.get(`/emojis/1.webp?size=${size}`);
     return String(headers['cache-status']).replace('darkroom; ', '');
@@ -16,7 +16,7 @@ async function start(bodyBytes: number, memoryBytes: number) {
 
 const STORED = 'fwd=miss; stored';
 
-test('results are limited in bytes, and the least recently used are evicted first', async () => {
+test('evicts the least recently used results above the limit', async () => {
   const request = await start(100_000, 350_000);
   for (const size of [16, 20, 22]) expect(await request(size)).toBe(STORED);
   expect(await request(16)).toBe('hit');
@@ -26,17 +26,17 @@ test('results are limited in bytes, and the least recently used are evicted firs
   expect(await request(20)).toBe(STORED);
 });
 
-test('a result that is too large is not cached, and evicts nothing', async () => {
+test('neither caches a result that is too large nor evicts others for it', async () => {
   const request = await start(100_000, 99_999);
   for (let time = 0; time < 2; time += 1) expect(await request(16)).toBe('fwd=miss');
 });
 
-test('a read that began long ago is not joined, since its result may be outdated', async () => {
+test('does not join a read that began long ago, since its result may be outdated', async () => {
   const app = await useTestApp({ renderer: { render: async (bytes: Uint8Array) => bytes } });
   app.originals.put('emojis/1', samples.png);
-  const held = defer<void>();
+  const paused = defer<void>();
   app.originals.alter = async (object) => {
-    await held.promise;
+    await paused.promise;
     return object;
   };
   const request = (size: number) => app.get(`/emojis/1.webp?size=${size}`);
@@ -46,7 +46,7 @@ test('a read that began long ago is not joined, since its result may be outdated
   app.originals.put('emojis/1', samples.webp);
   responses.push(request(22));
   await expect.poll(() => app.originals.reads.get('emojis/1')).toBe(2);
-  held.resolve();
+  paused.resolve();
   const bodies = (await Promise.all(responses)).map(({ rawPayload }) => rawPayload.length);
   const { length } = samples.png;
   expect(bodies).toEqual([length, length, samples.webp.length]);

@@ -1,40 +1,38 @@
 import { type Expected, type Refused, respond } from './expected-response.ts';
 
-/** The periods of the contract, in milliseconds, written down once more: nothing here is read from the service. */
+/** Periods of the contract, in milliseconds, stated independently of the service. */
 export const periods = {
-  /** How long what the storage has said of an original is relied on (CACHE_REVALIDATE_SECONDS). */
+  /** Freshness of an original of the storage (CACHE_REVALIDATE_SECONDS). */
   fresh: 300_000,
-  /** The same of another site that says nothing, or says this (contract §8). */
+  /** Freshness of another site's original: the minimum, and a declared one (contract §8). */
   siteLeast: 3_600_000,
   siteLonger: 7_200_000,
   missing: 30_000,
-  /** An origin that has failed for an original is left alone: with nothing to serve instead, and with an older result. */
+  /** Period after a failure without a request to the origin: without and with an older result. */
   failedWithout: 2_000,
   failedWith: 5_000,
   siteFailed: 60_000,
   staleIfError: 86_400_000,
-  /** 415 and 422; a request whose render was late; costlier renders of its original, and three lost workers. */
+  /** 415 and 422; a late render of the same request; costlier renders, or three lost workers, of the original. */
   refused: 300_000,
   late: 60_000,
   original: 600_000,
   storeFailed: 5_000,
 } as const;
 
-/** How many workers an original may cost. */
+/** Lost workers after which an original is refused. */
 export const MAX_LOST_WORKERS = 3;
 
-/** How a service is started. */
 export interface Setup {
   readonly hasStore: boolean;
   readonly keepsResults: boolean;
   readonly keepsOriginals: boolean;
-  /** Whether the origin gives small originals at once, as a directory does; or else as a stream, as S3 does. */
-  readonly givesBytes: boolean;
-  /** How long what it says is relied on. */
+  /** Whether the origin returns small originals as bytes, like a directory, or as a stream, like S3. */
+  readonly returnsBytes: boolean;
   readonly freshForMs: number;
 }
 
-/** One state of an original: the storage's tag of it, and the number of the picture; 0 is a text. */
+/** State of an original: its tag in the storage, and the number of its picture; 0 is a text. */
 export interface Version {
   readonly tag: number;
   readonly picture: number;
@@ -47,27 +45,26 @@ export const renderScripts = [
 ] as const;
 export type StoreScript = 'works' | 'fails' | 'hangs';
 
-/** Where an original is. */
 export const places = ['asset', 'attachment', 'site'] as const;
 export type Place = (typeof places)[number];
 
-/** What an original is at present, and what becomes of those who want it. */
+/** The present state of an original, and the outcome of its reads and renders. */
 export interface Truth {
   readonly place: Place;
-  /** All that it ever was; the last is what it is. */
+  /** All versions; the last one is current. */
   readonly versions: Version[];
   isThere: boolean;
   origin: (typeof originScripts)[number];
   render: (typeof renderScripts)[number];
-  /** What its site says. */
+  /** Freshness that the site declares. */
   freshForMs: number;
 }
 
-/** What may be asked of each original; `respelled` is another URL of `small`. */
+/** Requests for each original; `respelled` is another URL of `small`. */
 export const variants = ['small', 'respelled', 'large', 'png', 'untouched'] as const;
 export type Variant = (typeof variants)[number];
 
-/** How it is asked for: conditions name the present version, the one before, or anything. */
+/** Methods and conditions; conditions name the present version, the one before, or any. */
 export const manners = ['get', 'head', 'has it', 'had it', 'has any', 'dated', 'range'] as const;
 export type Manner = (typeof manners)[number];
 
@@ -77,47 +74,45 @@ export interface ModelRequest {
   readonly as: Manner;
 }
 
-/** Work that was done; of another site a peek is a conditional request. */
+/** Counted work. A peek reads only the state; for another site, it is a conditional request. */
 export type Work = ReturnType<typeof noWork>;
 export const noWork = () => ({
-  ...{ wholes: 0, peeks: 0, renders: 0 },
+  ...{ fullReads: 0, peeks: 0, renders: 0 },
   ...{ storeReads: 0, storeWrites: 0 },
 });
 
-/** What the service may remember of one original. */
 export interface Memory {
-  /** What the origin has said last, without a version: that there is none. */
-  said:
+  /** Last response of the origin; without a version, a 404. */
+  lastResponse:
     | { readonly version?: Version; readonly atMs: number; readonly freshForMs: number }
     | undefined;
   failure: { readonly status: 502 | 504; readonly atMs: number } | undefined;
   bytes: Version | undefined;
   readonly results: Map<string, Version>;
   readonly refusals: Map<string, { readonly status: Refused; readonly untilMs: number }>;
-  /** The workers that it has cost. */
   lost: { readonly count: number; readonly untilMs: number };
-  /** The cheapest render that was late, by its `costOf`. */
+  /** Cheapest render that was late, by `costOf`. */
   late: { readonly cost: number; readonly untilMs: number };
-  /** What is in the result store, by request and tag. */
+  /** Results in the store, by request and tag. */
   readonly stored: Set<string>;
 }
 
 const emptyMemory = (stored = new Set<string>()): Memory => ({
-  ...{ said: undefined, failure: undefined, bytes: undefined },
+  ...{ lastResponse: undefined, failure: undefined, bytes: undefined },
   ...{ results: new Map(), refusals: new Map() },
   ...{ lost: { count: 0, untilMs: 0 }, late: { cost: 0, untilMs: 0 }, stored },
 });
 
-/** Requests for these have one cache key. */
+/** Returns the name of the cache key of a variant. */
 export const nameOf = (variant: Variant): string => (variant === 'respelled' ? 'small' : variant);
 
-/** The rank of what renders cost: a PNG is encoded faster than a WebP of its size. */
+/** Returns the rank of the cost of a render; a PNG is encoded faster than a WebP of the same size. */
 export const costOf = (variant: Variant): number =>
   ['png', 'small', 'large'].indexOf(nameOf(variant));
 
 /**
- * Says what a service must respond, and by which work, from what it was asked before: the contract on caching, a second
- * time. It knows what can be seen from outside, the storage's side included, and nothing of how the service is made.
+ * Model of the contract on caching: predicts each response and its work from earlier requests. It knows only what is
+ * visible from outside, including at the storage.
  */
 export class CacheModel {
   nowMs = 0;
@@ -127,7 +122,7 @@ export class CacheModel {
   #memories: Memory[];
   #storeFailedUntilMs = 0;
   readonly #ends = new Set<number>();
-  /** Entity tags that were seen, by what they must be a function of. */
+  /** Observed entity tags, by all that they must depend on. */
   readonly tags = new Map<string, string>();
 
   constructor(setup: Setup, truths: readonly Truth[]) {
@@ -138,17 +133,17 @@ export class CacheModel {
 
   truth(original: number): Truth {
     const truth = this.truths[original];
-    if (truth === undefined) throw new Error(`there is no original ${original}`);
+    if (truth === undefined) throw new Error(`unknown original ${original}`);
     return truth;
   }
 
   #memory(original: number): Memory {
     const memory = this.#memories[original];
-    if (memory === undefined) throw new Error(`there is no original ${original}`);
+    if (memory === undefined) throw new Error(`unknown original ${original}`);
     return memory;
   }
 
-  /** The same state, for a look at what would be. */
+  /** Returns a copy, to predict without a change. */
   clone(): CacheModel {
     const copy = new CacheModel(this.setup, this.truths);
     copy.nowMs = this.nowMs;
@@ -159,24 +154,26 @@ export class CacheModel {
     return copy;
   }
 
-  /** The next moments at which something of what is remembered ends. */
+  /** Future moments at which a remembered period ends. */
   get deadlines(): readonly number[] {
     const future = [...this.#ends].filter((ms) => ms > this.nowMs + 1);
     return future.sort((a, b) => a - b);
   }
 
-  /** Notes that something ends, so that walks go to that moment. */
+  /** Records the end of a period, so that walks reach it. */
   end(...afterMs: readonly number[]): void {
     for (const ms of afterMs) this.#ends.add(this.nowMs + ms);
   }
 
-  /** What the origin has, as far as it was asked lately enough to rely on that. */
+  /** Returns the version that the origin confirmed recently enough. */
   freshVersion(original: number): Version | undefined {
-    const { said } = this.#memory(original);
-    return said && this.nowMs - said.atMs < said.freshForMs ? said.version : undefined;
+    const { lastResponse } = this.#memory(original);
+    return lastResponse && this.nowMs - lastResponse.atMs < lastResponse.freshForMs
+      ? lastResponse.version
+      : undefined;
   }
 
-  /** Forgets an original, or one rendering of it, and all that else is known of the original. */
+  /** Forgets an original, or only one of its renderings and all else about the original. */
   purge(original: number, variant?: Variant): { readonly memory: number; readonly store: number } {
     const memory = this.#memory(original);
     const { results, stored } = memory;
@@ -190,7 +187,7 @@ export class CacheModel {
     return { memory: results.size - kept.length, store: isStoreWorking ? gone.length : 0 };
   }
 
-  /** An original has come to where none was. */
+  /** Records that an original was created where none existed. */
   noteNew(original: number): void {
     const memory = this.#memory(original);
     const fresh = emptyMemory(memory.stored);
@@ -200,33 +197,31 @@ export class CacheModel {
     this.#memories[original] = fresh;
   }
 
-  /** The store has lost all that it had. */
   emptyStore(): void {
     for (const { stored } of this.#memories) stored.clear();
   }
 
-  /** How the entity tag of a response is known; of an original that is passed on, its tag decides. */
+  /** Returns all that the entity tag of a response depends on. */
   tagKey({ original, variant }: ModelRequest, version: Version): string {
     const isBySum = this.truth(original).place === 'site' && variant !== 'untouched';
     return `${original} ${nameOf(variant)} ${isBySum ? version.picture : `tag ${version.tag}`}`;
   }
 
-  /** The version that a condition names. */
   conditionOf({ original, as }: ModelRequest): Version | undefined {
     if (as !== 'has it' && as !== 'had it') return undefined;
     return this.truth(original).versions.at(as === 'has it' ? -1 : -2);
   }
 
-  isPassedOn({ original, variant }: ModelRequest): boolean {
+  isPassthrough({ original, variant }: ModelRequest): boolean {
     return variant === 'untouched' && this.truth(original).place !== 'asset';
   }
 
-  /** What a request must get now; it is taken to have been served. */
+  /** Predicts the response to a request, and assumes that it was sent. */
   respond(request: ModelRequest): Expected {
     return respond(this, request, this.#memory(request.original));
   }
 
-  /** A rendering of a version in the store, if that is asked and has it. */
+  /** Returns whether the store is read and has a rendering. */
   findStored(memory: Memory, key: string, work: Work): boolean {
     if (!this.setup.hasStore || this.nowMs < this.#storeFailedUntilMs) return false;
     work.storeReads += 1;
@@ -236,11 +231,11 @@ export class CacheModel {
     return false;
   }
 
-  /** What was there when the origin could say so last, if that may still be served. */
+  /** Returns the last confirmed version, while it may be served despite failures. */
   usableVersion(original: number): Version | undefined {
-    const { said } = this.#memory(original);
-    const ofSite = this.truth(original).place === 'site' ? (said?.freshForMs ?? 0) : 0;
-    const isUsable = said && this.nowMs - said.atMs < ofSite + periods.staleIfError;
-    return isUsable ? said.version : undefined;
+    const { lastResponse } = this.#memory(original);
+    const ofSite = this.truth(original).place === 'site' ? (lastResponse?.freshForMs ?? 0) : 0;
+    const isUsable = lastResponse && this.nowMs - lastResponse.atMs < ofSite + periods.staleIfError;
+    return isUsable ? lastResponse.version : undefined;
   }
 }

@@ -32,7 +32,7 @@ const STORE_MS = 2_000;
 
 const BUSY = { bottleneck: 'origin', retryAfterSeconds: 1 } as const;
 
-/** More than a walk can need; 0 is a text. */
+/** More pictures than a walk needs; 0 is a text. */
 const PICTURES = 80;
 
 function drawPicture(number: number): Promise<Buffer> {
@@ -41,13 +41,12 @@ function drawPicture(number: number): Promise<Buffer> {
   return picture.png().toBuffer();
 }
 
-const text = Buffer.from('This is no picture at all.');
+const text = Buffer.from('This is not a picture.');
 export const pictures: readonly Buffer[] = await Promise.all(
   Array.from({ length: PICTURES }, (_, number) => (number === 0 ? text : drawPicture(number))),
 );
 const numbers = new Map(pictures.map((bytes, number) => [bytes.toString('latin1'), number]));
 
-/** What a version is rendered to. */
 export function renderingOf({ picture }: Version, variant: Variant): Buffer {
   if (variant === 'untouched') return pictures[picture] ?? text;
   const width = variant === 'large' ? 20 : 16;
@@ -56,13 +55,13 @@ export function renderingOf({ picture }: Version, variant: Variant): Buffer {
 
 export const dateOf = ({ tag }: Version): Date => new Date(Date.UTC(2020, 0, tag));
 
-/** An origin, another site, a renderer and a store, which do what they are told and count what is asked of them. */
+/** Scripted origin, other site, renderer and store, which count requests. */
 export class CachePorts {
   readonly store: MemoryResultStore | undefined;
   readonly faults: string[] = [];
   openBodies = 0;
   truths: readonly Truth[] = [];
-  /** Of the present walk. */
+  /** Number of the present walk. */
   walk = 0;
   #picture = 0;
   #work = noWork();
@@ -77,15 +76,15 @@ export class CachePorts {
     if (setup.hasStore) this.store = new MemoryResultStore();
   }
 
-  /** What the service is started with. */
+  /** Adapters of the service. */
   get parts() {
-    const { givesBytes } = this.#setup;
+    const { returnsBytes } = this.#setup;
     return {
       origin: {
         identity: 'tag' as const,
         open: async (key, options) => {
           const opened = await this.#read(key, options);
-          return givesBytes && options.isBuffered ? opened : this.#stream(opened);
+          return returnsBytes && options.isBuffered ? opened : this.#stream(opened);
         },
       },
       renderer: {
@@ -101,7 +100,7 @@ export class CachePorts {
     } satisfies Partial<TestAppOptions>;
   }
 
-  /** Puts new originals everywhere, of which nothing is known. */
+  /** Replaces all originals by unknown ones. */
   begin(): readonly Truth[] {
     this.walk += 1;
     this.#picture = 0;
@@ -150,8 +149,8 @@ export class CachePorts {
     return work;
   }
 
-  /** Holds the first that comes there from now on, until the test lets it go on. */
-  hold(at: 'origin' | 'render') {
+  /** Pauses the next read or render until `open` is called. */
+  pauseAt(at: 'origin' | 'render') {
     const [reached, opened] = [defer<void>(), defer<void>()];
     this.#gate = { at, reach: () => reached.resolve(), opened: opened.promise };
     return {
@@ -163,7 +162,7 @@ export class CachePorts {
     };
   }
 
-  /** A picture that no original has been yet. */
+  /** A picture that no original had yet. */
   get nextPicture(): Buffer {
     return Buffer.from(pictures[this.#picture + 1] ?? text);
   }
@@ -185,13 +184,13 @@ export class CachePorts {
     for await (const chunk of chunks) parts.push(chunk);
     const bytes = Buffer.concat(parts);
     const truth = this.#truthAt(key);
-    if (truth === undefined) throw new Error(`there is no place for ${key}`);
+    if (truth === undefined) throw new Error(`unknown key ${key}`);
     this.replace(truth);
     if (!pictures[this.#picture]?.equals(bytes)) this.faults.push('another picture was uploaded');
     return String(truth.versions.at(-1)?.tag);
   }
 
-  /** The first that comes waits, also when its client leaves: an origin may be deaf. */
+  /** Waits at a gate, also after the client left: an origin may ignore aborts. */
   async #pass(at: string): Promise<void> {
     const gate = this.#gate;
     if (gate?.at !== at) return;
@@ -200,7 +199,7 @@ export class CachePorts {
     await gate.opened;
   }
 
-  /** Does nothing until a deadline has passed, to the millisecond. */
+  /** Waits for a deadline, to the millisecond. */
   async #hang(signal: AbortSignal, deadlineMs: number): Promise<never> {
     await settle();
     signal.throwIfAborted(); // all had left before
@@ -215,11 +214,11 @@ export class CachePorts {
     key: string,
     { signal, range }: OpenOptions,
   ): Promise<Opened & { readonly body: Uint8Array }> {
-    this.#work[range === undefined ? 'wholes' : 'peeks'] += 1;
+    this.#work[range === undefined ? 'fullReads' : 'peeks'] += 1;
     const truth = this.#truthAt(key);
     const { origin, isThere, version } = { ...truth, version: truth?.versions.at(-1) };
     await this.#pass('origin');
-    // What comes too late for all is to be let go.
+    // A late original must be discarded.
     if (origin === 'hangs') await this.#hang(signal, FIRST_BYTE_MS).catch(() => undefined);
     if (origin === 'fails') throw new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     if (origin === 'is full') throw new MediaError('OVERLOADED', BUSY);
@@ -227,7 +226,7 @@ export class CachePorts {
     const whole = pictures[version.picture] ?? text;
     const end = Math.min(range?.last ?? Infinity, whole.length - 1) + 1;
     const isCut = origin === 'cuts' && end === whole.length;
-    // It ends early, or goes on beyond its size.
+    // The body ends early, or exceeds its size.
     const isLong = isCut && version.tag % 2 === 0;
     const bytes = isLong
       ? Buffer.concat([whole, text])
@@ -249,7 +248,7 @@ export class CachePorts {
   }
 
   async serveSite({ headers }: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.#work[headers['if-none-match'] === undefined ? 'wholes' : 'peeks'] += 1;
+    this.#work[headers['if-none-match'] === undefined ? 'fullReads' : 'peeks'] += 1;
     const truth = this.truths[places.indexOf('site')];
     if (truth === undefined) return;
     const { origin, isThere, freshForMs } = truth;
@@ -280,7 +279,7 @@ export class CachePorts {
     await this.#pass('render');
     signal.throwIfAborted();
     const cause = new WorkerLost('It is gone.');
-    if (script === undefined) throw new Error('bytes of no original were rendered');
+    if (script === undefined) throw new Error('rendered bytes of an unknown original');
     const failure = {
       succeeds: undefined,
       refuses: new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }),

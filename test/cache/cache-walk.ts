@@ -8,19 +8,19 @@ import type { Expected } from './expected-response.ts';
 
 type At = 'origin' | 'render';
 
-/** How much of a response is known beforehand. */
-type Precision = 'exact' | 'joined' | 'some way';
+/** Extent to which a response can be predicted. */
+type Precision = 'exact' | 'joined' | 'any';
 
 /**
- * Takes steps in a world, and holds what comes of each against a model.
+ * Runs steps against the service, and compares each outcome with the model.
  *
- * @param met how often what was met, so that a run can show that it has tried enough
+ * @param met counts of outcomes, to show that a run tried enough
  */
 export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string, number>) {
   const { ports } = world;
   let latest: ModelRequest | undefined;
 
-  /** Where something hangs, time passes by its deadline alone. */
+  /** With a hanging port, only its deadline advances the time. */
   async function withTimers(work: () => Promise<void> | void): Promise<void> {
     const { store, truths } = model;
     const isHanging = store === 'hangs' || truths.some(({ origin }) => origin === 'hangs');
@@ -33,16 +33,18 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     }
   }
 
-  const takers: { readonly [Kind in Step['do']]: (step: StepOf<Kind>) => Promise<void> | void } = {
-    request: ({ request }) => requestOnce(request),
-    origin: ({ original, script }) => void Object.assign(model.truth(original), { origin: script }),
-    renderer: ({ original, script }) =>
-      void Object.assign(model.truth(original), { render: script }),
-    store: setStore,
-    burst: ({ requests, original }) =>
-      burst(requests.map((request) => possible({ ...request, original }))),
-    ...{ wait, change, crowd, purge, race, upload },
-  };
+  const handlers: { readonly [Kind in Step['do']]: (step: StepOf<Kind>) => Promise<void> | void } =
+    {
+      request: ({ request }) => requestOnce(request),
+      origin: ({ original, script }) =>
+        void Object.assign(model.truth(original), { origin: script }),
+      renderer: ({ original, script }) =>
+        void Object.assign(model.truth(original), { render: script }),
+      store: setStore,
+      burst: ({ requests, original }) =>
+        burst(requests.map((request) => possible({ ...request, original }))),
+      ...{ wait, change, crowd, purge, race, upload },
+    };
 
   function wait({ which, offsetMs }: StepOf<'wait'>): void {
     const { deadlines, nowMs } = model;
@@ -111,7 +113,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     await checkWork(expected.work);
   }
 
-  /** Of parts of another site's media, the model knows nothing. */
+  /** The model does not cover ranges of another site's media. */
   function possible(request: ModelRequest): ModelRequest {
     const isSite = model.truth(request.original).place === 'site';
     return request.as === 'range' && isSite && request.variant === 'untouched'
@@ -119,30 +121,30 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       : request;
   }
 
-  /** Where a request can be held, if it can. */
+  /** Returns the stage at which a request can be paused. */
   function gateFor({ work }: Expected, at: At = 'origin'): At | undefined {
     if (at === 'render' && work.renders > 0) return 'render';
-    if (work.wholes + work.peeks > 0) return 'origin';
+    if (work.fullReads + work.peeks > 0) return 'origin';
     return work.renders > 0 ? 'render' : undefined;
   }
 
   async function crowd({ request, leaving, at: wantedAt }: StepOf<'crowd'>): Promise<void> {
     const at = gateFor(model.clone().respond(request), wantedAt);
-    if (at === undefined || model.isPassedOn(request)) return requestOnce(request);
-    const gate = ports.hold(at);
+    if (at === undefined || model.isPassthrough(request)) return requestOnce(request);
+    const gate = ports.pauseAt(at);
     const clients = leaving.map((leaves) => {
       const hangUp = new AbortController();
       return { leaves, hangUp, response: send(request, hangUp.signal) };
     });
     await gate.reached;
     await settle(4);
-    // What the end of a render comes to that nobody waits for is known of a success alone.
+    // Without clients, only the outcome of a successful render is predictable.
     const mayLeave = at === 'origin' || model.truth(request.original).render === 'succeeds';
     const gone = mayLeave ? clients.filter(({ leaves }) => leaves) : [];
     for (const { hangUp } of gone) hangUp.abort();
     await settle(4);
-    // In the place of one that has begun and left, the next one goes on.
-    const others: Precision = leaving[0] && mayLeave ? 'some way' : 'joined';
+    // If the first client leaves, the next one continues.
+    const others: Precision = leaving[0] && mayLeave ? 'any' : 'joined';
     const areAllGone = gone.length === clients.length;
     const late = areAllGone ? send(request) : undefined;
     await settle(4);
@@ -167,9 +169,9 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const latest = versions.at(-1);
     const isInOrder =
       (fresh !== undefined && (!isThere || fresh.tag !== latest?.tag)) ||
-      // What fails for one may come after the news to another that theirs is current.
+      // Another request may be served a 304 before this one fails.
       (requests.some(({ as }) => as !== 'get') && (latest?.picture === 0 || origin === 'cuts')) ||
-      requests.some((request) => model.isPassedOn(request)) ||
+      requests.some((request) => model.isPassthrough(request)) ||
       render !== 'succeeds' ||
       model.store !== 'works';
     const at = gateFor(model.clone().respond(first));
@@ -177,16 +179,16 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       for (const request of requests) await requestOnce(request);
       return;
     }
-    const gate = ports.hold(at);
+    const gate = ports.pauseAt(at);
     const responses = requests.map((request) => send(request));
     await gate.reached;
     await settle(4);
     gate.open();
-    // What each of them would get, and cost, after the others.
+    // Predictions in sequence.
     const expected = requests.map((request) => model.respond(request));
     for (const [index, request] of requests.entries()) {
       const response = expected[index] ?? expect.fail();
-      check(request, response, await responses[index], 'some way');
+      check(request, response, await responses[index], 'any');
     }
     await settle();
     const work = ports.takeWork();
@@ -194,7 +196,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       const atMost = expected.map((each) => each.work[name as keyof Work]);
       expect(done, name).toBeLessThanOrEqual(atMost.reduce((sum, most) => sum + most, 0));
     }
-    expect(work.wholes, 'reads of one original').toBeLessThanOrEqual(1);
+    expect(work.fullReads, 'reads of one original').toBeLessThanOrEqual(1);
     const names = new Set(requests.map(({ variant }) => nameOf(variant)));
     expect(work.renders).toBeLessThanOrEqual(names.size);
     count('a burst');
@@ -208,9 +210,9 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       truth.origin === 'hangs' ||
       model.store !== 'works' ||
       (event === 'upload' && truth.place === 'site') ||
-      model.isPassedOn(request);
+      model.isPassthrough(request);
     if (at === undefined || isImpossible) return requestOnce(request);
-    const gate = ports.hold(at);
+    const gate = ports.pauseAt(at);
     const before = send(request);
     await gate.reached;
     const joins = event === 'others';
@@ -218,7 +220,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     else {
       if (isReplaced && !joins) {
         ports.replace(truth);
-        // And nothing is wrong with the new one.
+        // The new version has no fault.
         if (at === 'render') truth.render = 'succeeds';
         if (at === 'origin') truth.origin = 'responds';
       }
@@ -234,9 +236,9 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       check(request, first, await after, 'joined');
       await checkWork(first.work);
     } else {
-      // What was begun before is neither kept nor served: the one that waited for it begins anew.
+      // Work from before a purge is discarded; its request starts again.
       check(request, second, await after);
-      check(request, second, early, 'some way');
+      check(request, second, early, 'any');
       await settle();
       const { renders, storeWrites } = ports.takeWork();
       const [one, other] = [first.work, second.work];
@@ -263,10 +265,10 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const known = {
       exact: { cacheStatus, stages: expected.stages },
       joined: expected.isConcealed ? {} : { cacheStatus: joined },
-      'some way': {},
+      any: {},
     }[precision];
     expect(seen).toMatchObject({ status: expected.status, ...known });
-    if (precision !== 'some way') expect(headers['cache-control']).toBe(expected.cacheControl);
+    if (precision !== 'any') expect(headers['cache-control']).toBe(expected.cacheControl);
     const { version } = expected;
     if (version === undefined) return;
     const { tags } = model;
@@ -280,15 +282,15 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     if (request.as === 'head') expect(String(headers['content-length'])).toBe(String(whole.length));
   }
 
-  /** @param isTwice whether the origin was asked anew, since all had left before it responded */
-  async function checkWork(expected: Work, isTwice = false): Promise<void> {
+  /** @param isRepeated whether the origin was contacted twice, since all clients left before it responded */
+  async function checkWork(expected: Work, isRepeated = false): Promise<void> {
     await settle();
     const work = ports.takeWork();
-    if (isTwice) {
-      const { wholes, peeks, storeReads } = expected;
-      expect(work.wholes + work.peeks).toBeLessThanOrEqual(wholes + peeks + 1);
+    if (isRepeated) {
+      const { fullReads, peeks, storeReads } = expected;
+      expect(work.fullReads + work.peeks).toBeLessThanOrEqual(fullReads + peeks + 1);
       expect(work.storeReads).toBeLessThanOrEqual(2 * storeReads);
-      Object.assign(work, { wholes, peeks, storeReads });
+      Object.assign(work, { fullReads, peeks, storeReads });
     }
     expect(work).toEqual(expected);
   }
@@ -298,9 +300,9 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
   }
 
   return async (step: Step): Promise<void> => {
-    await withTimers(() => takers[step.do](step as never));
+    await withTimers(() => handlers[step.do](step as never));
     if ('request' in step) latest = step.request;
-    // What a change comes to is seen by who asks next.
+    // The next request shows the effect of a change.
     const again = step.do === 'request' ? undefined : latest;
     if (again !== undefined) await withTimers(() => requestOnce({ ...again, as: 'get' }));
     expect(ports.faults).toEqual([]);

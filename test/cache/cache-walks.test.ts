@@ -7,15 +7,14 @@ import { type Step, type StepOf, walks } from './cache-steps.ts';
 import { createWalk } from './cache-walk.ts';
 import { createWorld } from './cache-world.ts';
 
-/** How many walks are taken. */
 const RUNS = atScale(200, 5_000);
 
 const keepsAll = { keepsResults: true, keepsOriginals: true, freshForMs: periods.fresh };
 const setups: readonly Setup[] = [
-  { ...keepsAll, hasStore: false, givesBytes: false },
-  { ...keepsAll, hasStore: true, givesBytes: true },
-  { ...keepsAll, hasStore: true, givesBytes: false, keepsResults: false, keepsOriginals: false },
-  { ...keepsAll, hasStore: false, givesBytes: true, keepsOriginals: false, freshForMs: 0 },
+  { ...keepsAll, hasStore: false, returnsBytes: false },
+  { ...keepsAll, hasStore: true, returnsBytes: true },
+  { ...keepsAll, hasStore: true, returnsBytes: false, keepsResults: false, keepsOriginals: false },
+  { ...keepsAll, hasStore: false, returnsBytes: true, keepsOriginals: false, freshForMs: 0 },
 ];
 
 const of = (variant: Variant, original = 0) => ({ original, variant, as: 'get' as const });
@@ -26,7 +25,7 @@ const request = (...parts: Parameters<typeof of>): Step => ({
 const renderer = (script: StepOf<'renderer'>['script']): Step => {
   return { do: 'renderer', original: 0, script };
 };
-/** To the end of the period that ends next, or after that. */
+/** Advances to the end of a remembered period. */
 const wait = (which = 0, offsetMs: -1 | 0 | 1 = 0): Step => ({ do: 'wait', which, offsetMs });
 
 const upload: Step = { do: 'upload', original: 0, replaces: false };
@@ -47,14 +46,14 @@ const purge: Step = { do: 'purge', request: of('small'), by: 'key' };
 const healed = [renderer('succeeds'), request('small')];
 const loseThree = [renderer('costs a worker'), request('small'), request('large'), request('png')];
 
-/** Faults of the past, and what a short run may not come to: a setup, and the steps there. */
+/** Past bugs, and cases that a short run may miss: a setup, and steps. */
 const examples: [number, Step[]][] = [
-  // An original that has cost three workers is left alone; unless it is purged.
+  // An original that lost three workers is refused, until it is purged.
   [0, [...loseThree, wait(), request('small'), request('large'), wait(), request('png')]],
   [0, [...loseThree, purge, ...healed]],
-  // A refusal by the ten minutes of an original ends with them.
+  // A refusal of an original ends after ten minutes.
   [0, [renderer('is late'), request('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
-  // A render that was late says nothing of a cheaper one.
+  // A late render does not affect cheaper ones.
   [
     0,
     [renderer('is late'), request('small'), renderer('succeeds'), request('large'), request('png')],
@@ -70,10 +69,10 @@ const examples: [number, Step[]][] = [
       request('png'),
     ],
   ],
-  // What comes to where none was is served, whatever was remembered, and to whoever waits.
+  // A new original is served immediately, regardless of what was remembered.
   [3, [renderer('refuses'), request('small'), remove, request('large'), upload, ...healed]],
   [0, [remove, race('upload', 'origin')]],
-  // A failure that is over is none.
+  // A past failure does not count.
   [
     2,
     [
@@ -85,9 +84,9 @@ const examples: [number, Step[]][] = [
       request('small'),
     ],
   ],
-  // Another site may say something else of the same content.
+  // Another site may declare another freshness for the same content.
   [0, [request('small', 2), lengthen, wait(), request('small', 2)]],
-  // A purge in the middle keeps nothing of what was begun before, be it a result, a refusal or a failure.
+  // A purge discards results, refusals and failures of work that began before it.
   ...[0, 1, 2].flatMap((setup): [number, Step[]][] => [
     [setup, [race('key', 'render'), race('path', 'origin')]],
     [setup, [renderer('refuses'), race('prefix', 'render'), ...healed]],
@@ -117,7 +116,7 @@ const examples: [number, Step[]][] = [
   ]),
 ];
 
-/** What a run must have met. */
+/** Outcomes that each run must include. */
 const statuses = [
   ...['200 hit', '200 hit; detail=store', '200 hit; detail=stale-if-error', '304 hit', '404 hit'],
   ...['200 fwd=stale; fwd-status=304', '200 fwd=stale; detail=stale-if-error', '304 fwd=miss'],
@@ -125,7 +124,7 @@ const statuses = [
 ];
 const races = ['a race', 'a race that is joined'];
 
-test('each response, and its work, follows from the earlier requests', async () => {
+test('each response and its work follow from earlier requests', async () => {
   const worlds = await Promise.all(setups.map(createWorld));
   const met = new Map<string, number>();
   await fc.assert(
@@ -140,7 +139,7 @@ test('each response, and its work, follows from the earlier requests', async () 
   for (const { app } of worlds) {
     expect((await scrape(app)).read('darkroom_originals_held_bytes')).toBe(0);
   }
-  // Or little would have been tried.
+  // Otherwise the run tried too little.
   for (const what of [...statuses, 'a crowd', 'a crowd that left', 'a burst', ...races]) {
     expect(met.get(what) ?? 0, what).toBeGreaterThan(0);
   }

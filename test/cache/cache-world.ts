@@ -13,10 +13,8 @@ import {
 import { CachePorts } from './cache-ports.ts';
 import type { StepOf } from './cache-steps.ts';
 
-/** A service between clients and what it stands on. */
 export type CacheWorld = Awaited<ReturnType<typeof createWorld>>;
 
-/** What came of a request. */
 export type Observed = Exclude<Awaited<ReturnType<CacheWorld['request']>>, undefined>;
 
 const assetTails: Readonly<Record<Variant, string>> = {
@@ -34,7 +32,7 @@ const queries: Readonly<Record<Variant, string>> = {
   untouched: '',
 };
 
-/** Starts one until the end of the test. */
+/** Starts a service until the end of the test. */
 export async function createWorld(setup: Setup) {
   const ports = new CachePorts(setup);
   const app = await useExternalApp({
@@ -60,18 +58,18 @@ export async function createWorld(setup: Setup) {
   return {
     app,
     ports,
-    /** Puts new originals everywhere, of which nothing is known. */
+    /** Replaces all originals by unknown ones. */
     begin: (): readonly Truth[] => {
       const truths = ports.begin();
       const { handlers } = app.site;
       handlers.clear();
       handlers.set(`/${ports.walk}.png`, (...exchange) => void ports.serveSite(...exchange));
       app.requests.length = 0;
-      // What the service knows of the store outlives a walk.
+      // The service remembers a failure of the store across walks.
       app.clock.advance(periods.storeFailed);
       return truths;
     },
-    /** @returns `undefined` where the client has left */
+    /** @returns `undefined` if the client left */
     request: async (
       request: ModelRequest,
       headers: Readonly<Record<string, string>>,
@@ -86,7 +84,6 @@ export async function createWorld(setup: Setup) {
         throw error;
       }
     },
-    /** Has the admin listener forget something. */
     purge: (request: ModelRequest, by: StepOf<'purge'>['by']) => {
       const place = placeOf(request);
       const [key, url] = [ports.keyOf(place), urlOfSite()];
@@ -104,12 +101,12 @@ export async function createWorld(setup: Setup) {
       const named = place === 'site' ? ofSite : ofStorage;
       return sendToAdmin(app, '/purge', by === 'path' ? { paths } : named[by]);
     },
-    /** Uploads a new picture; the status of the response. */
+    /** Uploads a new picture; returns the status. */
     upload: async (truth: Truth, replaces: boolean): Promise<number> => {
       const target = uploadTarget(ports.keyOf(truth.place), { replaces });
       const body = new Uint8Array(ports.nextPicture);
       const url = `http://127.0.0.1:${app.port}${target}`;
-      // A connection that is kept would be closed as the clock advances.
+      // A kept connection would be closed as the clock advances.
       return (await fetch(url, { method: 'PUT', body, headers: { connection: 'close' } })).status;
     },
   };

@@ -11,15 +11,14 @@ import {
   type Work,
 } from './cache-model.ts';
 
-/** What a response must be. */
 export interface Expected {
   readonly status: number;
-  /** Of a success: whose picture it is; identity of its entity tag. */
+  /** Version of a success, which its entity tag identifies. */
   readonly version?: Version;
   readonly cacheStatus: string;
   readonly cacheControl: string;
   readonly stages: readonly string[];
-  /** Whether it tells nothing of how it came about. */
+  /** Whether the response conceals its cause. */
   readonly isConcealed?: boolean;
   readonly work: Work;
 }
@@ -28,15 +27,14 @@ const FOR_EVER = 'public, max-age=31536000, immutable';
 const refusalSeconds = { 404: 30, 415: 300, 422: 300 } as const;
 export type Refused = 404 | 415 | 422 | 502 | 503 | 504;
 
-/** What a response is made of. */
 interface Outcome {
   readonly status: 200 | 304 | Refused;
   readonly cacheStatus: string;
   readonly version?: Version;
 }
 
-/** An outcome before the end of the way: a refusal, or that the client has what is there. */
-class Early extends Error {
+/** Ends the prediction early: a refusal, or a 304. */
+class EarlyOutcome extends Error {
   readonly outcome: Outcome;
 
   constructor(status: Outcome['status'], cacheStatus: string, version?: Version) {
@@ -45,27 +43,27 @@ class Early extends Error {
   }
 }
 
-/** Takes one request through what is remembered, and remembers what comes of it. */
+/** Predicts the response to a request, and updates what is remembered. */
 export function respond(model: CacheModel, request: ModelRequest, memory: Memory): Expected {
   const { nowMs, setup } = model;
   const { original, as } = request;
   const truth = model.truth(original);
   const isSite = truth.place === 'site';
-  const isPassedOn = model.isPassedOn(request);
+  const isPassthrough = model.isPassthrough(request);
   const name = nameOf(request.variant);
   const known = memory.results.get(name);
-  const fwd = isPassedOn ? 'fwd=bypass' : known === undefined ? 'fwd=miss' : 'fwd=stale';
-  /** How long the origin is left alone: with nothing to serve instead, and with an older result of the request at hand. */
+  const fwd = isPassthrough ? 'fwd=bypass' : known === undefined ? 'fwd=miss' : 'fwd=stale';
+  /** Periods after a failure without a request to the origin. */
   const failedWithoutMs = isSite ? periods.siteFailed : periods.failedWithout;
   const failedWithMs = isSite ? periods.siteFailed : periods.failedWith;
   const work = noWork();
   const stages = new Set<string>();
-  /** Whether the original is identified, so that an older result is no response any more. */
+  /** Whether the original is identified; older results are then outdated. */
   let isIdentified = false;
 
   const storeKey = ({ picture, tag }: Version) => `${name} ${isSite ? picture : tag}`;
 
-  /** Of another site the bytes decide. */
+  /** Originals of another site are identified by their bytes. */
   const isSame = (one: Version | undefined, other: Version | undefined): boolean =>
     one !== undefined && (isSite ? one.picture === other?.picture : one.tag === other?.tag);
 
@@ -77,88 +75,92 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
   };
 
   const refuse = (status: Refused, forMs: number): never => {
-    // One that ends with this very millisecond is not worth keeping.
+    // A refusal that ends within this millisecond is not remembered.
     if (forMs > 1) memory.refusals.set(name, { status, untilMs: nowMs + forMs });
     model.end(forMs);
-    throw new Early(status, fwd);
+    throw new EarlyOutcome(status, fwd);
   };
 
-  /** What another attempt would only repeat is remembered for a while. */
+  /** Remembers a failure. */
   const fail = (status: 502 | 504): never => {
     memory.failure = { status, atMs: nowMs };
     model.end(periods.failedWith, failedWithoutMs);
-    throw new Early(status, fwd);
+    throw new EarlyOutcome(status, fwd);
   };
 
-  /** Throws the failure of just now, if there was one. */
+  /** Throws a remembered failure. */
   const checkFailure = (): void => {
     const { failure } = memory;
-    if (failure && hasFailed(failedWithoutMs)) throw new Early(failure.status, fwd);
+    if (failure && hasFailed(failedWithoutMs)) throw new EarlyOutcome(failure.status, fwd);
   };
 
   const checkMissing = (cacheStatus: string): void => {
-    const { said } = memory;
-    if (said && said.version === undefined && nowMs - said.atMs < periods.missing)
-      throw new Early(404, cacheStatus);
+    const { lastResponse } = memory;
+    if (
+      lastResponse &&
+      lastResponse.version === undefined &&
+      nowMs - lastResponse.atMs < periods.missing
+    )
+      throw new EarlyOutcome(404, cacheStatus);
   };
 
-  /** Whether the client has a version. */
-  const isMet = (version: Version, isMade: boolean): boolean => {
+  /** Whether a version matches the condition. */
+  const matchesCondition = (version: Version, exists: boolean): boolean => {
     if (as === 'dated') return true;
-    if (as === 'has any') return isMade;
+    if (as === 'has any') return exists;
     const named = model.conditionOf(request);
     if (named === undefined) return false;
     const key = model.tagKey(request, named);
     return model.tags.has(key) && key === model.tagKey(request, version);
   };
 
-  /** What the origin says when it is asked; a failure is remembered, and so is that there is nothing. */
-  const listen = (): Version => {
+  /** Predicts the response of the origin; remembers a failure or a 404. */
+  const contactOrigin = (): Version => {
     const { origin, isThere, versions } = truth;
     if (origin === 'fails' || origin === 'hangs') fail(origin === 'hangs' && !isSite ? 504 : 502);
-    if (origin === 'is full' && !isSite) throw new Early(503, fwd);
+    if (origin === 'is full' && !isSite) throw new EarlyOutcome(503, fwd);
     const version = versions.at(-1);
     if (isThere && version !== undefined) return version;
-    Object.assign(memory, { said: { atMs: nowMs, freshForMs: 0 }, failure: undefined });
+    Object.assign(memory, { lastResponse: { atMs: nowMs, freshForMs: 0 }, failure: undefined });
     model.end(periods.missing);
-    throw new Early(404, fwd);
+    throw new EarlyOutcome(404, fwd);
   };
 
-  const hear = (version: Version): void => {
+  const recordResponse = (version: Version): void => {
     const freshForMs = isSite ? truth.freshForMs : setup.freshForMs;
-    memory.said = { version, atMs: nowMs, freshForMs };
+    memory.lastResponse = { version, atMs: nowMs, freshForMs };
     model.end(freshForMs, (isSite ? freshForMs : 0) + periods.staleIfError);
     memory.failure = undefined;
   };
 
-  /** A body comes to its end, or breaks off. */
+  /** Completes a body, or fails if it breaks off. */
   const receive = (): void => {
     if (truth.origin === 'cuts') fail(502);
   };
 
-  /** The whole of a version has come. */
-  const hold = (version: Version): void => {
-    hear(version);
+  /** Caches a complete original. */
+  const cacheOriginal = (version: Version): void => {
+    recordResponse(version);
     if (setup.keepsOriginals) memory.bytes = version;
   };
 
-  /** What is passed on is asked for each time; of another site a failure is remembered. */
-  const passOn = (): Outcome => {
-    const { said, failure } = memory;
+  /** Predicts a passthrough, which always contacts the origin; remembers failures of another site. */
+  const passThrough = (): Outcome => {
+    const { lastResponse, failure } = memory;
     if (isSite) {
       checkFailure();
       checkMissing(fwd);
     }
-    work[isSite || as === 'get' ? 'wholes' : 'peeks'] += 1;
+    work[isSite || as === 'get' ? 'fullReads' : 'peeks'] += 1;
     stages.add('origin');
     try {
-      const version = listen();
+      const version = contactOrigin();
       receive();
-      if (isSite && version.picture === 0) throw new Early(415, fwd);
+      if (isSite && version.picture === 0) throw new EarlyOutcome(415, fwd);
       return { status: 200, version, cacheStatus: fwd };
     } finally {
-      // Of the storage, what is passed on says nothing.
-      if (!isSite) Object.assign(memory, { said, failure });
+      // A passthrough of the storage updates nothing.
+      if (!isSite) Object.assign(memory, { lastResponse, failure });
     }
   };
 
@@ -171,26 +173,26 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     return version;
   };
 
-  /** What is remembered of the request; else its original is identified, and more is done where that is needed. */
+  /** Finds a remembered outcome, or identifies the original. */
   const find = (): Outcome => {
     stages.add('store');
     const fresh = model.freshVersion(original);
     if (known !== undefined && isSame(known, fresh))
       return { status: 200, version: known, cacheStatus: 'hit' };
     const refusal = memory.refusals.get(name);
-    if (refusal && nowMs < refusal.untilMs) throw new Early(refusal.status, 'hit');
+    if (refusal && nowMs < refusal.untilMs) throw new EarlyOutcome(refusal.status, 'hit');
     checkMissing('hit');
-    if (fresh !== undefined) return make(fresh, false, false);
+    if (fresh !== undefined) return serveIdentified(fresh, false, false);
     const { failure } = memory;
     if (failure === undefined || !hasFailed(known === undefined ? failedWithoutMs : failedWithMs))
       return revalidate();
     const version = findStale();
-    if (version === undefined) throw new Early(failure.status, fwd);
+    if (version === undefined) throw new EarlyOutcome(failure.status, fwd);
     return { status: 200, version, cacheStatus: 'hit; detail=stale-if-error' };
   };
 
   const revalidate = (): Outcome => {
-    const { said, bytes } = memory;
+    const { lastResponse, bytes } = memory;
     try {
       const isConditional = ['has it', 'had it', 'has any', 'dated'].includes(as);
       const mayBeEnough = known !== undefined || setup.hasStore || isConditional;
@@ -198,21 +200,21 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
       const isPeek = isSite
         ? last !== undefined && (mayBeEnough || isSame(last, bytes))
         : mayBeEnough || bytes !== undefined;
-      work[isPeek ? 'peeks' : 'wholes'] += 1;
+      work[isPeek ? 'peeks' : 'fullReads'] += 1;
       stages.add('origin');
-      const version = listen();
-      const isUnchanged = isSite && isPeek && said?.version?.tag === version.tag;
+      const version = contactOrigin();
+      const isUnchanged = isSite && isPeek && lastResponse?.version?.tag === version.tag;
       const isWhole = isSite ? !isUnchanged : !isPeek;
-      // Of another site's body, which is its identity, nothing is known before its end.
+      // Another site's original is identified by its complete body.
       if (isSite && isWhole) {
         receive();
-        hold(version);
+        cacheOriginal(version);
       } else {
-        hear(version);
+        recordResponse(version);
       }
-      return make(version, true, isWhole);
+      return serveIdentified(version, true, isWhole);
     } catch (error) {
-      const isFailure = error instanceof Early && [502, 504].includes(error.outcome.status);
+      const isFailure = error instanceof EarlyOutcome && [502, 504].includes(error.outcome.status);
       if (!isFailure || isIdentified) throw error;
       const version = findStale();
       if (version === undefined) throw error;
@@ -220,12 +222,13 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     }
   };
 
-  const make = (fresh: Version, contactedOrigin: boolean, isOpen: boolean): Outcome => {
+  const serveIdentified = (fresh: Version, contactedOrigin: boolean, isOpen: boolean): Outcome => {
     isIdentified = true;
     const found = contactedOrigin ? 'fwd=stale; fwd-status=304' : 'hit';
     if (known !== undefined && isSame(known, fresh))
       return { status: 200, version: known, cacheStatus: found };
-    if (isMet(fresh, false)) throw new Early(304, contactedOrigin ? fwd : 'hit', fresh);
+    if (matchesCondition(fresh, false))
+      throw new EarlyOutcome(304, contactedOrigin ? fwd : 'hit', fresh);
     if (model.findStored(memory, storeKey(fresh), work)) {
       keep(fresh);
       return { status: 200, version: fresh, cacheStatus: `${found}; detail=store` };
@@ -243,11 +246,11 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     let version = fresh;
     if (!isOpen) {
       checkFailure();
-      work.wholes += 1;
-      version = listen();
+      work.fullReads += 1;
+      version = contactOrigin();
     }
     receive();
-    hold(version);
+    cacheOriginal(version);
     return version;
   };
 
@@ -260,7 +263,7 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     work.renders += 1;
     for (const stage of ['queue', 'render']) stages.add(stage);
     const script = truth.render;
-    if (script === 'is busy') throw new Early(503, fwd);
+    if (script === 'is busy') throw new EarlyOutcome(503, fwd);
     const untilMs = nowMs + periods.original;
     if (script === 'costs a worker') memory.lost = { count: lost + 1, untilMs };
     if (script === 'is late') memory.late = { cost, untilMs };
@@ -278,24 +281,24 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
       return refusedSeconds === undefined ? 'no-store' : `public, max-age=${refusedSeconds}`;
     if (!isSite) return FOR_EVER;
     const isFresh = model.freshVersion(original) !== undefined;
-    const { atMs = nowMs, freshForMs = 0 } = (isFresh ? memory.said : undefined) ?? {};
-    const leftMs = isPassedOn ? truth.freshForMs : freshForMs - (nowMs - atMs);
+    const { atMs = nowMs, freshForMs = 0 } = (isFresh ? memory.lastResponse : undefined) ?? {};
+    const leftMs = isPassthrough ? truth.freshForMs : freshForMs - (nowMs - atMs);
     return `public, max-age=${Math.floor(Math.max(leftMs, periods.siteLeast) / 1000)}`;
   };
 
   const outcomeOf = (): Outcome => {
     try {
-      return isPassedOn ? passOn() : find();
+      return isPassthrough ? passThrough() : find();
     } catch (error) {
-      if (error instanceof Early) return error.outcome;
+      if (error instanceof EarlyOutcome) return error.outcome;
       throw error;
     }
   };
 
   const outcome = outcomeOf();
   const { version, cacheStatus } = outcome;
-  const success = version && isMet(version, true) ? 304 : as === 'range' ? 206 : 200;
-  // Nobody maps a network through us.
+  const success = version && matchesCondition(version, true) ? 304 : as === 'range' ? 206 : 200;
+  // Details would allow clients to scan a network.
   const isConcealed = isSite && outcome.status === 502;
   return {
     status: outcome.status === 200 ? success : outcome.status,

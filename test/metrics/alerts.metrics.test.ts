@@ -6,7 +6,7 @@ import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const RULES = resolve('deploy/prometheus/alerts.yaml');
 
-/** Values of series in promtool's notation, a value a minute: start, step, times. */
+/** Values of series in promtool's notation, one a minute: start, step, times. */
 type Series = Readonly<Record<string, string | undefined>>;
 
 const answers = (status: number, cache: string): string =>
@@ -22,7 +22,7 @@ const maxBytes = (cache: string): string => `darkroom_cache_max_bytes{cache="${c
 const LIMITED = 'darkroom_rate_limited_total{resource="custom emoji"}';
 const READY_WORKERS = 'darkroom_workers_ready{lane="light"}';
 
-/** An hour and a half of a service that is well. */
+/** 90 minutes of a healthy service. */
 const WELL: Series = {
   ...{ up: '1x90', darkroom_ready: '1x90', darkroom_origin_reachable: '1x90' },
   ...{ [HITS]: '0+5400x90', [MISSES]: '0+600x90', [LIMITED]: '0+60x90' },
@@ -51,7 +51,7 @@ const FEW_REQUESTS: Series = {
 const COLLAPSED = { [HITS]: '0+5400x45 243000+600x44', [MISSES]: '0+600x45 27000+5400x44' };
 const KILLED = { darkroom_worker_restarts_total: '0+6x90', darkroom_worker_kills_total: '0+6x90' };
 
-/** What is different from a service that is well, and the alert that it raises, if any. */
+/** Differences from a healthy service, and the alert that they raise, if any. */
 const cases: readonly (readonly [what: string, Series, alert?: string])[] = [
   ['nothing', {}],
   ['it does not respond', { up: '1x60 0x29' }, 'Down'],
@@ -69,7 +69,7 @@ const cases: readonly (readonly [what: string, Series, alert?: string])[] = [
   ['workers that are killed', KILLED, 'WorkersKilled'],
   ['workers that do not come back', { [READY_WORKERS]: '2x60 1x29' }, 'WorkersMissing'],
   ['hits that collapse', COLLAPSED, 'HitRatioCollapsed'],
-  ['hits that collapse where hardly anybody requests', FEW_REQUESTS],
+  ['hits that collapse under few requests', FEW_REQUESTS],
   ['a store that does not keep', { [writes('dropped')]: '0+120x90' }, 'StoreFailing'],
   ['too much memory', { process_resident_memory_bytes: '1700000000x90' }, 'MemoryHigh'],
   ['an event loop that lags', { nodejs_eventloop_lag_p99_seconds: '0.4x90' }, 'EventLoopLag'],
@@ -79,18 +79,17 @@ const cases: readonly (readonly [what: string, Series, alert?: string])[] = [
   ['a log read too slowly', { darkroom_log_lines_lost_total: '0+5x90' }, 'LogLosesLines'],
 ];
 
-/** With the labels that Prometheus adds. */
 function nameSeries(name: string): string {
   const [metric, labels] = name.split('{');
   return `${metric}{job="darkroom",instance="a:9090"${labels === undefined ? '}' : `,${labels}`}`;
 }
 
-/** Runs promtool; what it says where it finds a fault is thrown. */
+/** Runs promtool; throws its output on a failure. */
 function promtool(...parameters: string[]): string {
   return execFileSync('promtool', parameters, { encoding: 'utf8', stdio: 'pipe' });
 }
 
-test('each fault raises its alert and no other, and what is no fault none', async () => {
+test('each failure raises its alert and no other, and other changes raise none', async () => {
   const tests = cases.map(([what, series, alert]) => ({
     interval: '1m',
     input_series: Object.entries({ ...WELL, ...series }).flatMap(([name, values]) =>
@@ -98,7 +97,7 @@ test('each fault raises its alert and no other, and what is no fault none', asyn
     ),
     promql_expr_test: [
       {
-        // What Prometheus itself keeps of alerts; a failure shows the comment.
+        // Series that Prometheus creates for alerts; a failure shows the comment.
         expr: `count by (alertname) (ALERTS{alertstate="firing"}) # ${what}`,
         eval_time: '90m',
         exp_samples:
@@ -113,7 +112,7 @@ test('each fault raises its alert and no other, and what is no fault none', asyn
   promtool('test', 'rules', join(directory.path, 'alerts.yaml'));
 });
 
-test('the alerts are of good form, and all raised by one of these', () => {
+test('all alerts are valid, and each is raised by a case', () => {
   const named = readFileSync(RULES, 'utf8').match(/(?<=- alert: )\w+/g) ?? [];
   expect(promtool('check', 'rules', RULES)).toContain(`SUCCESS: ${named.length} rules found`);
   const raised = cases.flatMap(([, , alert]) => (alert === undefined ? [] : [`Darkroom${alert}`]));

@@ -12,7 +12,7 @@ import { listExpressions } from '../support/telemetry/dashboard.ts';
 import { METRICS_TOKEN } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** What is there only after something has gone wrong, or where a thing is set up that is not here. */
+/** Expressions without data unless something failed or an optional part is configured. */
 const MAY_BE_EMPTY = /evictions|store/;
 
 const directory = await useTemporaryDirectory();
@@ -25,10 +25,9 @@ async function query(expression: string) {
   return JSON.parse(await response.text());
 }
 
-/** The first value of a query. */
 const firstValue = async (expression: string) => (await query(expression)).data.result[0]?.value[1];
 
-// The shipped configuration, for one replica on this machine, in a hurry.
+// The shipped configuration, for one local replica and with short intervals.
 const shipped = parse(readFileSync('deploy/prometheus/prometheus.yaml', 'utf8'));
 shipped.global = { scrape_interval: '500ms', evaluation_interval: '500ms' };
 shipped.rule_files = [resolve('deploy/prometheus/alerts.yaml')];
@@ -49,7 +48,7 @@ atEnd(async () => {
 });
 const soon = { timeout: 20_000, interval: 100 };
 await vi.waitFor(async () => expect(await firstValue('up')).toBe('1'), soon);
-// Something of everything: renders, hits, errors, passthrough; twice, since a rate is between two scrapes.
+// Renders, hits, errors and passthrough; twice, since a rate needs two scrapes.
 for (const size of [16, 20]) {
   const images = [`/icons/1/ab12.webp?size=${size}`, `/avatars/2/a_cd34.gif?size=${size}`];
   const others = ['/attachments/1/14/romeo.txt', '/icons/1/none.png', '/robots.txt'];
@@ -67,7 +66,7 @@ test('a real Prometheus reads the metrics, and finds the alerts inactive', async
   await expect.poll(() => firstValue('count(darkroom_ready)')).toBe('1');
 });
 
-test.each(listExpressions())('the dashboard can show: $title: $expr', async ({ expr }) => {
+test.each(listExpressions())('the dashboard shows: $title: $expr', async ({ expr }) => {
   const response = await query(
     expr.replaceAll('$__rate_interval', '30s').replaceAll(/\$(job|instance)/g, '.+'),
   );

@@ -7,7 +7,7 @@ import {
 import { cleanChunks } from '../../src/pipeline/uploads/metadata-removal.ts';
 import { OWNER, photo } from '../support/uploads/photos.ts';
 
-/** A source that counts what was requested from it. */
+/** A source that counts its reads. */
 function createSource(bytes: Buffer, chunkBytes: number) {
   const source = { requested: 0, isClosed: false };
   const chunks = (async function* () {
@@ -24,7 +24,7 @@ function createSource(bytes: Buffer, chunkBytes: number) {
 }
 
 const cleanerOf = (bytes: Uint8Array): MetadataCleaner =>
-  createMetadataCleaner(bytes) ?? expect.fail('there is no cleaner');
+  createMetadataCleaner(bytes) ?? expect.fail('no cleaner');
 
 describe('cleanChunks', () => {
   test.each([1, 7, 1_000, 65_536])('cleans chunks of %i bytes', async (chunkBytes) => {
@@ -43,7 +43,7 @@ describe('cleanChunks', () => {
     const cleaned = cleanChunks(chunks, cleanerOf(photo));
     let bytes = 0;
     for (let count = 0; count < 4; count += 1) bytes += (await cleaned.next()).value?.length ?? 0;
-    // 64 KiB of the cleaner, and the chunk that waits for the end.
+    // 64 KiB in the cleaner, and the retained chunk.
     expect(source.requested * 2_048 - bytes).toBeLessThanOrEqual(64 * 1024 + 2 * 2_048);
     expect(source.requested * 2_048).toBeLessThan(photo.length);
     await cleaned.return(undefined);

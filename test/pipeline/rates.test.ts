@@ -10,7 +10,7 @@ function start(requests: number, windowMs: number) {
     { requests, windowMs },
     { clock, wallClock: () => 0, log: new RecordedLog() },
   );
-  /** Begins a small render; returns the milliseconds to wait where there is too little left. */
+  /** Starts a small render; returns the milliseconds to wait above the limit. */
   const waitOf = (): number => {
     try {
       rates.charge('a client', 1);
@@ -22,8 +22,8 @@ function start(requests: number, windowMs: number) {
   return { clock, rates, waitOf };
 }
 
-// All else that is said of rates: test/http/media/rates.test.ts.
-test('memory is limited for any number of clients; the last ones are remembered', () => {
+// Other tests of rates: test/http/media/rates.test.ts.
+test('remembers a limited number of clients, the last ones', () => {
   const { rates } = start(1, 60_000);
   for (let index = 0; index < 100_100; index += 1) rates.charge(`client ${index}`, 1);
   expect(rates.clients).toBe(100_000);
@@ -36,19 +36,22 @@ test.each([
   [1_000_000, 86_400],
   [11, 86_399],
   [999_983, 1],
-])('a client that waits for retry_after is served, of %i in %i s', (requests, windowSeconds) => {
-  const { clock, rates, waitOf } = start(requests, windowSeconds * 1000);
-  clock.advance(Math.PI * 1e6);
-  const [charge, other] = [rates.charge('a client', 1), rates.charge('a client', 1)];
-  clock.advance(1e9);
-  charge.addRun(1e9);
-  charge.end(); // owes all but the one that has come back meanwhile
-  expect(waitOf()).toBe(0);
-  other.addRun(1e9);
-  other.end(); // and no more than all
-  const waitMs = waitOf();
-  expect(waitMs).toBeGreaterThan(0);
-  expect(waitMs).toBeLessThanOrEqual(Math.ceil((windowSeconds * 1000) / requests) + 1);
-  clock.advance(waitMs);
-  expect(waitOf()).toBe(0);
-});
+])(
+  'serves a client that waits for retry_after, with a limit of %i in %i s',
+  (requests, windowSeconds) => {
+    const { clock, rates, waitOf } = start(requests, windowSeconds * 1000);
+    clock.advance(Math.PI * 1e6);
+    const [charge, other] = [rates.charge('a client', 1), rates.charge('a client', 1)];
+    clock.advance(1e9);
+    charge.addRun(1e9);
+    charge.end(); // owes all but the one that has come back meanwhile
+    expect(waitOf()).toBe(0);
+    other.addRun(1e9);
+    other.end(); // and no more than all
+    const waitMs = waitOf();
+    expect(waitMs).toBeGreaterThan(0);
+    expect(waitMs).toBeLessThanOrEqual(Math.ceil((windowSeconds * 1000) / requests) + 1);
+    clock.advance(waitMs);
+    expect(waitOf()).toBe(0);
+  },
+);

@@ -5,7 +5,7 @@ import { defer, settle } from '../support/deferred.ts';
 import { collect, parseResponse } from '../support/http/raw-http.ts';
 import { samples, useTestApp } from '../support/test-app.ts';
 
-test('a client that has hung up is forgotten, though others still wait for the same', async () => {
+test('forgets a client that disconnected while others wait for the same result', async () => {
   const app = await useTestApp({ renderer: { render: async () => samples.webp } });
   app.originals.put('icons/1/ab', samples.jpeg);
   const released = defer<void>();
@@ -24,7 +24,7 @@ test('a client that has hung up is forgotten, though others still wait for the s
   await settle();
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
-  // Node keeps some for a while, to use them again; that of the client that stays is another.
+  // Node reuses some sockets for a while; the one that stays is another.
   expect(seen.filter((request) => request.deref() !== undefined).length).toBeLessThan(20);
   released.resolve();
   await expect.poll(() => stays.bytes().length).toBeGreaterThan(0);

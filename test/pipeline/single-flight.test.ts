@@ -9,16 +9,15 @@ import { type FlightControls, SingleFlight } from '../../src/pipeline/single-fli
 import { defer, settle } from '../support/deferred.ts';
 import { FakeClock } from '../support/test-app.ts';
 
-// Who shares, leaves, comes late and begins anew: the crowds, bursts and races of test/cache. Here is what needs a moment
-// that no request can be brought to.
+// Sharing, leaving and late requests are tested in test/cache. These tests need moments that requests cannot reach.
 
-/** Flights whose works are the controls that each was given. */
+/** Flights whose work is its own controls. */
 function createFlights() {
   const flights = new SingleFlight<FlightControls>(() => true);
   return () => flights.join('a', (controls) => controls);
 }
 
-test('a user who asks for a key at the moment of its abort starts new work', () => {
+test('a user who joins during the abort starts new work', () => {
   const join = createFlights();
   const gone = join();
   const again: boolean[] = [];
@@ -27,7 +26,7 @@ test('a user who asks for a key at the moment of its abort starts new work', () 
   expect(again).toEqual([false]);
 });
 
-test('work that is worth keeping keeps the flight, unless it is marked too late', async () => {
+test('keepAlive keeps the flight, unless it is called after the abort', async () => {
   const join = createFlights();
   const gone = join();
   const kept = defer<void>();
@@ -44,7 +43,7 @@ test('work that is worth keeping keeps the flight, unless it is marked too late'
   expect(join().isJoined).toBe(false);
 });
 
-test('an original keeps no promise for each of the requests that wait for it', async () => {
+test('an original retains no promise for each waiting request', async () => {
   const clock = new FakeClock();
   const opened = defer<never>();
   const source = { identity: 'tag', open: () => opened.promise } as const;

@@ -8,26 +8,26 @@ import { samples } from '../support/test-app.ts';
 import { capabilityOf, uploadTarget } from '../support/uploads/relay-app.ts';
 import { CUT_PNG, type ObservedApp } from './observed-app.ts';
 
-/** One request, and what an operator sees of it; what follows from its line stands in `events.test.ts`. */
+/** A request, and what operators see of it; `events.test.ts` derives the rest from its log line. */
 export interface Event {
   readonly options?: () => ExternalAppOptions;
-  /** Comes before it, and is not looked at. */
+  /** Preceding requests, which are not checked. */
   readonly before?: (app: ObservedApp) => Promise<unknown>;
   readonly target: string | ((app: ObservedApp) => string);
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Its client leaves as soon as its origin is asked. */
+  /** Whether the client leaves when the origin is contacted. */
   readonly leaves?: true;
-  /** The line on it, but for what all of them have. */
+  /** Fields of its log line, except those of all lines. */
   readonly line: Readonly<Record<string, unknown>> & { readonly status: number };
-  /** Stages of the line, of the histogram and of `Server-Timing`, where the spans do not show them. */
+  /** Stages in the line, the histogram and `Server-Timing`. Omit to derive them from the spans. */
   readonly stages?: string;
-  /** `Server-Timing` would tell how far a fetch from another site went. */
+  /** Whether `Server-Timing` is hidden, since it would reveal the progress of a fetch from another site. */
   readonly isConcealed?: true;
-  /** Spans below that of the request but for `send`, with their attributes; `.` stands for `darkroom.`. */
+  /** Child spans except `send`, with their attributes; `.` abbreviates `darkroom.`. */
   readonly spans?: readonly string[];
-  /** What is counted besides requests, bytes and stages. */
+  /** Counters in addition to requests, bytes and stages. */
   readonly counted?: Readonly<Record<string, number>>;
   readonly logged?: readonly object[];
 }
@@ -94,7 +94,7 @@ const refuses = (id: number, status: number, code: string, original: Uint8Array)
     logged: [{ level: 'info', message: 'an original was refused', details: { code, url: target } }],
   };
 };
-/** A request that has nothing to do with media. */
+/** A request without media. */
 const plain = (target: string, status: number, code?: string, method = 'GET'): Event => ({
   method,
   target,
@@ -131,7 +131,7 @@ const hit = (method: string, status: number, headers = {}): Event => ({
   counted: { 'cache_hits_total{cache=results}': 1 },
 });
 
-/** What can become of a request, each once. */
+/** All outcomes of requests. */
 export const events: Readonly<Record<string, Event>> = {
   'a cold render': {
     options: () => ({ resultStore: new MemoryResultStore() }),
@@ -156,7 +156,7 @@ export const events: Readonly<Record<string, Event>> = {
   },
   'a hit in memory': hit('GET', 200),
   'a hit in memory, by HEAD': hit('HEAD', 200),
-  'a hit that its client has already': hit('GET', 304, { 'If-None-Match': '*' }),
+  'a hit that the client has': hit('GET', 304, { 'If-None-Match': '*' }),
   'a hit in the store': {
     options: () => ({
       resultStore: new MemoryResultStore(),
@@ -168,7 +168,7 @@ export const events: Readonly<Record<string, Event>> = {
     spans: [absent, 'store .memory=store .found=true .bytes=<body>'],
     counted: { ...missed, 'cache_hits_total{cache=store}': 1 },
   },
-  'what the origin has not changed': {
+  'an unchanged original': {
     before: async (app) => {
       await requestIcon(app);
       app.clock.advance(300_000);
@@ -178,14 +178,14 @@ export const events: Readonly<Record<string, Event>> = {
     spans: ['store .memory=results .found=true', state],
     counted: { ...read(1), 'cache_hits_total{cache=results}': 1 },
   },
-  'what is passed on, a part of it': {
+  'a range of a passthrough': {
     target: file,
     headers: { Range: 'bytes=0-9', Host: 'media.example:8443' },
     line: { ...ofFile, signature: 'missing', status: 206, bytes: 10 },
     spans: [`${state} ${sizeOf(samples.text)}`],
     counted: { ...read(samples.text.length), 'attachment_signatures_total{verdict=missing}': 1 },
   },
-  'what is signed': {
+  'a signed attachment': {
     before: async (app) => app.originals.put('attachments/1/2/a.txt', samples.text),
     target: () => signedPath('attachments/1/2/a.txt', Math.floor(Date.now() / 1000) + 60),
     line: { ...ofFile, asset: ofFile.asset.replace('a%20b', 'a'), signature: 'valid', status: 200 },
@@ -196,23 +196,23 @@ export const events: Readonly<Record<string, Event>> = {
     target: AVATAR,
     line: { resource: 'default avatar', asset: AVATAR, status: 200, cache: 'memory' },
   },
-  'what is not there': {
+  'a missing original': {
     target: '/emojis/1.png',
     line: { ...ofEmoji(1), status: 404, code: 'UNKNOWN_MEDIA', cache: 'miss' },
     spans: [absent, `${state} .error.code=UNKNOWN_MEDIA`],
     counted: { ...missed, 'origin_reads_total{outcome=missing}': 1 },
   },
-  'a path of nothing': {
+  'an unknown path': {
     target: `/${'x'.repeat(1_000)}`,
     headers: { Host: 'h'.repeat(300) },
     line: { ...nothing, asset: `/${'x'.repeat(199)}…`, status: 404, code: 'NOT_FOUND' },
   },
-  'a wrong parameter': plain('/emojis/01.png?size=3', 400, 'INVALID_FORM_BODY'),
-  'a wrong method': plain('/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'PROPFIND'),
-  'a question for the methods': plain('/emojis/1.png', 204, undefined, 'OPTIONS'),
-  'no image': refuses(7, 415, 'UNSUPPORTED_MEDIA_TYPE', samples.text),
+  'an invalid parameter': plain('/emojis/01.png?size=3', 400, 'INVALID_FORM_BODY'),
+  'an invalid method': plain('/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'PROPFIND'),
+  'a request for the allowed methods': plain('/emojis/1.png', 204, undefined, 'OPTIONS'),
+  'a file that is not an image': refuses(7, 415, 'UNSUPPORTED_MEDIA_TYPE', samples.text),
   'a damaged image': refuses(8, 422, 'UNPROCESSABLE_MEDIA', CUT_PNG),
-  'one render too many of a client': {
+  'a render above the rate limit of a client': {
     options: () => ({ settings: { RATE_LIMIT_REQUESTS: '1' } }),
     before: (app) => app.send('GET', '/icons/1/ab.png?size=16'),
     target: icon,
@@ -231,7 +231,7 @@ export const events: Readonly<Record<string, Event>> = {
       },
     ],
   },
-  'one render too many of all': {
+  'a render above the limit of the queue': {
     options: () => ({
       settings: { WORKERS: '1', QUEUE_PER_WORKER: '1' },
       renderer: { render: never },
@@ -251,7 +251,7 @@ export const events: Readonly<Record<string, Event>> = {
     ],
   },
   'an origin that fails': fails('ORIGIN_ERROR', 502, 'failed'),
-  'an origin that is late': fails('ORIGIN_TIMEOUT', 504, 'timeout'),
+  'an origin that times out': fails('ORIGIN_TIMEOUT', 504, 'timeout'),
   'an origin that fails after it has responded': {
     before: async (app) => {
       await requestIcon(app);
@@ -263,7 +263,7 @@ export const events: Readonly<Record<string, Event>> = {
     spans: ['store .memory=results .found=true', `${state} ${failed}`],
     counted: { 'cache_hits_total{cache=results}': 1, 'origin_reads_total{outcome=failed}': 1 },
   },
-  'a render with a fault of ours': {
+  'a render with an internal error': {
     options: () => ({ renderer: { render: () => Promise.reject(new TypeError('a bug')) } }),
     target: icon,
     line: { ...ofIcon, status: 500, code: 'INTERNAL_ERROR', cache: 'miss' },
@@ -295,10 +295,10 @@ export const events: Readonly<Record<string, Event>> = {
   },
   'an upload': upload('valid', undefined, 200),
   'an upload without a capability': upload('missing', '', 401, 'UNAUTHORIZED'),
-  'an upload whose capability is not one': upload('malformed', '?t=x', 401, 'UNAUTHORIZED'),
+  'an upload with a malformed capability': upload('malformed', '?t=x', 401, 'UNAUTHORIZED'),
   'an upload with two capabilities': upload('malformed', '?t=x.y&t=x.y', 401, 'UNAUTHORIZED'),
-  'an upload whose capability is forged': upload('mismatch', '?t=x.y', 401, 'UNAUTHORIZED'),
-  'an upload whose capability has expired': upload(
+  'an upload with a forged capability': upload('mismatch', '?t=x.y', 401, 'UNAUTHORIZED'),
+  'an upload with an expired capability': upload(
     'expired',
     `?t=${capabilityOf('attachments/7/7/a', { expiresAtSeconds: 1 })}`,
     401,
@@ -330,7 +330,7 @@ export const events: Readonly<Record<string, Event>> = {
     spans: [absent, `fetch .fetch.unchanged=false ${sizeOf(samples.jpeg)}`, state, ...iconSpans],
     counted: { ...missed, ...rendered, 'external_fetches_total{outcome=fetched}': 1 },
   },
-  'another site that may not be asked': {
+  'another site with a private address': {
     target: () => signedPathOf('http://evil.test/'),
     line: {
       resource: 'external media',

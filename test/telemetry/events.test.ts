@@ -28,7 +28,7 @@ const ERROR = 2;
 const serversOf = ({ collector }: ObservedApp) =>
   collector.spans.filter(({ kind }) => kind === SERVER);
 
-/** What has been counted, once nothing changes any more: responses are counted when they are closed. */
+/** Returns the counters once they are stable: responses are counted when they are closed. */
 async function settledCounts(app: ObservedApp) {
   let latest = await readCounts(app);
   await expect
@@ -41,7 +41,7 @@ async function settledCounts(app: ObservedApp) {
   return latest;
 }
 
-/** Plays an event; gives the response to it, if there is one. */
+/** Plays an event; returns its response, if any. */
 async function play(app: ObservedApp, event: Event, target: string) {
   const { method = 'GET', headers, body, leaves } = event;
   if (leaves === undefined) return app.send(method, target, headers, body);
@@ -57,7 +57,7 @@ function describeSpan({ name, attributes }: ReceivedSpan): string {
   return [name, ...pairs].join(' ').replaceAll(' darkroom.', ' .');
 }
 
-/** The parameters of an asset, as far as it has them, by the attributes that show them. */
+/** Returns the parameters of an asset, by span attribute. */
 function parametersOf(asset: string): Record<string, unknown> {
   if (asset.startsWith('/')) return {};
   const parameters = [...asset.matchAll(/[?&](\w+)=([^&]+)/g)].map(([, name, value = '']) => [
@@ -67,14 +67,14 @@ function parametersOf(asset: string): Record<string, unknown> {
   return Object.fromEntries(parameters);
 }
 
-/** The stages that a request entered, as its line has them. */
+/** Returns the stages of an event, as in its log line. */
 function stagesOf({ stages, spans = [], leaves }: Event): readonly string[] {
   const shown = stages?.split(' ') ?? spans.map((words) => words.split(' ', 1)[0] ?? '');
   const timed = shown.filter((name) => STAGES.includes(name));
   return [...new Set(timed), ...(leaves ? [] : ['send'])];
 }
 
-/** What follows for the metrics from a line of the log. */
+/** Returns the counters that a log line implies. */
 function countsOf(line: RequestLine, stages: readonly string[]): Record<string, number> {
   const { resource, status, cache, bytes, code } = line;
   const isPlainHit = cache === 'memory' && code === undefined;
@@ -119,7 +119,7 @@ test.each(Object.entries(events))('%s is counted, logged and traced', async (_, 
   if (response !== undefined) {
     const { 'server-timing': timing = '', 'x-request-id': id } = response.headers;
     expect(id).toBe(line.id);
-    // What has failed stands in the log alone.
+    // Only the log has the cause of a failure.
     expect(response.body.toString('latin1')).not.toMatch(/no route|a bug/);
     const shown = stages.filter((stage) => stage !== 'send' && event.isConcealed !== true);
     expect(timing).toBe(shown.map((stage) => `${stage};dur=0`).join(', '));
@@ -167,7 +167,7 @@ test.each(Object.entries(events))('%s is counted, logged and traced', async (_, 
   const hasSending = stages.includes('send') && cache !== 'memory';
   const spans = [...(event.spans ?? []), ...(hasSending ? [`send .bytes=${line.bytes}`] : [])];
   const wanted = spans.map((words) => words.replace('<body>', String(bytes)));
-  // What is written into the store is written after the response.
+  // The store is written after the response.
   await expect.poll(() => parts().map(describeSpan).sort()).toEqual(wanted.sort());
   for (const { attributes, ...part } of parts()) {
     const status = attributes['error.type'] === undefined ? 0 : ERROR;
@@ -175,7 +175,7 @@ test.each(Object.entries(events))('%s is counted, logged and traced', async (_, 
   }
 });
 
-test('requests that share a render count one, and are linked to the one that does it', async () => {
+test('requests that share a render count one render, and link to the request that runs it', async () => {
   const mayRender = defer<Uint8Array>();
   const app = await useObservedApp({ renderer: { render: () => mayRender.promise } });
   const before = await settledCounts(app);
@@ -211,14 +211,14 @@ test('requests that share a render count one, and are linked to the one that doe
 test.each([
   ['GET /\x01 HTTP/1.1\r\n\r\n', 400],
   [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
-])('messages that are not requests are counted (%#)', async (bytes, status) => {
+])('counts invalid messages (%#)', async (bytes, status) => {
   const app = await useObservedApp();
   (await app.connect()).write(bytes, 'latin1');
   const name = `requests_total{resource=none,status=${status},cache=none}`;
   await expect.poll(async () => (await readCounts(app)).get(name)).toBe(1);
 });
 
-test('a hit over a connection that is kept has its bytes and stages in the log, too', async () => {
+test('logs bytes and stages of a hit on a kept connection', async () => {
   const app = await useObservedApp();
   const request = createClient(await app.listen());
   const [, { body }] = [await request('/icons/1/ab.png'), await request('/icons/1/ab.png')];
@@ -226,7 +226,7 @@ test('a hit over a connection that is kept has its bytes and stages in the log, 
   await expect.poll(() => app.requests.at(-1)).toMatchObject(line);
 });
 
-test('plain hits have no line at "info"', async () => {
+test('logs no plain hits at "info"', async () => {
   const app = await useObservedApp({ logged: 'info' });
   for (const target of ['/icons/1/ab.png', '/icons/1/ab.png', '/avatars/0.png', '/emojis/1.png']) {
     await app.send('GET', target);

@@ -5,13 +5,12 @@ import { metricsSettings, scrape } from '../support/telemetry/prometheus-text.ts
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
 
-/** The service with all of its optional parts, another site, and a collector of its traces. */
+/** Service with all optional parts, another site, and a trace collector. */
 export type ObservedApp = Awaited<ReturnType<typeof useObservedApp>>;
 
-/** A picture of which little more than its header is there. */
+/** A PNG that is truncated after its header. */
 export const CUT_PNG = samples.png.subarray(0, 60);
 
-/** Starts all of them until the end of the test. */
 export async function useObservedApp({ settings, ...options }: ExternalAppOptions = {}) {
   const collector = await useOtlpReceiver();
   const directory = await useTemporaryDirectory();
@@ -36,7 +35,7 @@ export async function useObservedApp({ settings, ...options }: ExternalAppOption
   return { ...app, collector };
 }
 
-/** What has been counted so far, histograms by their counts, as `name{label=value,...}` without `darkroom_`. */
+/** Returns all counters, and the counts of histograms, as `name{label=value,...}` without `darkroom_`. */
 export async function readCounts(app: ObservedApp): Promise<ReadonlyMap<string, number>> {
   const { samples: series, types } = await scrape(app);
   const isCount = (name: string): boolean =>

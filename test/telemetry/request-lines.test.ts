@@ -5,18 +5,18 @@ const ICON = '/icons/1/ab.webp?size=16';
 const TARGETS = ['/robots.txt', '/avatars/0.png', '/avatars/0.png', ICON, ICON];
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** Sends requests, one after the other; gives their lines and the ids of their responses. */
+/** Sends requests sequentially; returns their log lines and response ids. */
 async function linesOf(
   app: Awaited<ReturnType<typeof useTestApp>>,
   headers: Record<string, string>,
 ) {
   app.originals.put('icons/1/ab', samples.jpeg);
-  const seen: (RequestLine & { readonly given: string | undefined })[] = [];
+  const seen: (RequestLine & { readonly returned: string | undefined })[] = [];
   for (const target of TARGETS) {
     const response = await app.send('GET', target, headers);
     await expect.poll(() => app.requests).toHaveLength(1);
     const [line = expect.fail()] = app.requests.splice(0);
-    seen.push({ ...line, given: response.headers['x-request-id'] });
+    seen.push({ ...line, returned: response.headers['x-request-id'] });
   }
   return seen;
 }
@@ -28,7 +28,7 @@ describe('the id of a request', () => {
     'is the id of its sender: %s',
     async (id) => {
       for (const line of await linesOf(app, { 'X-Request-Id': id })) {
-        expect(line).toMatchObject({ id, given: id });
+        expect(line).toMatchObject({ id, returned: id });
       }
     },
   );
@@ -37,8 +37,8 @@ describe('the id of a request', () => {
     'is created if the id of the sender is invalid: %j',
     async (id) => {
       const lines = await linesOf(app, { 'X-Request-Id': id });
-      for (const { id, given } of lines)
-        expect([given, given]).toEqual([id, expect.stringMatching(UUID)]);
+      for (const { id, returned } of lines)
+        expect([returned, returned]).toEqual([id, expect.stringMatching(UUID)]);
       expect(new Set(lines.map(({ id }) => id)).size).toBe(lines.length);
     },
   );
@@ -51,7 +51,7 @@ it.each([
   ['true', '203.0.113.9', '203.0.113.9'],
   ['10.0.0.0/8', '203.0.113.9', '127.0.0.1'],
   ['false', '203.0.113.9', '127.0.0.1'],
-  // What is no address is no client.
+  // Invalid addresses do not identify a client.
   ['true', garbage, '127.0.0.1'],
   ['true', `${garbage}, 203.0.113.9, 10.0.0.1`, '203.0.113.9'],
   ['true', '\x9b31m, 2001:db8::1', '2001:db8::1'],
@@ -62,7 +62,7 @@ it.each([
   ['127.0.0.1', garbage, '127.0.0.1'],
   ['127.0.0.1, 10.0.0.1', `203.0.113.9, ${garbage}, 10.0.0.1`, '10.0.0.1'],
   ['127.0.0.1, 10.0.0.0/8', '198.51.100.1, 203.0.113.1, 10.1.1.1', '203.0.113.1'],
-])('with TRUST_PROXY=%s the client is logged with its address (%#)', async (...row) => {
+])('with TRUST_PROXY=%s logs the address of the client (%#)', async (...row) => {
   const [TRUST_PROXY, from, client] = row;
   const app = await useTestApp({ logged: 'debug', settings: { TRUST_PROXY } });
   const lines = await linesOf(app, { 'X-Forwarded-For': from });

@@ -24,16 +24,16 @@ const capability = upload.slice(upload.indexOf('t=') + 2);
 const EVIL_URL = 'https://evil.test/cat.png';
 const external = signedPathOf(EVIL_URL);
 const [, , sealed = ''] = external.split('/');
-/** An own attachment as external media. */
+/** A local attachment as external media. */
 const wrapped = signedPathOf(`https://cdn.example${signed}`);
-/** Cut only once nothing in it permits any more. */
+/** Targets are redacted before they are truncated. */
 const long = `/a?${'x'.repeat(190)}`;
 const shownSigned = `/${key}?${signed.slice(signed.indexOf('?') + 1).replace(hm, '[redacted]')}`;
 const shownExternal = external.replace(sealed, '[redacted]');
 const plain = 'width=&height=&format=&quality=lossless&animated=false';
 const asset = `${key}?${plain}`;
 
-/** Requests with a permission in them, and what the log has of them. */
+/** Requests with credentials, and their form in the log. */
 const targets = `
 GET ${signed} ${asset}
 GET ${signed}&width=20 ${asset.replace('width=', 'width=20')}
@@ -58,8 +58,8 @@ PUT /external/a/%3Fex%3D1%26hm%3D${hm}/https/a.example /external/[redacted]/%3Fe
 PUT /external/a/%253Fhm%253D${hm}/https/a.example /external/[redacted]/%253Fhm%253D[redacted]/https/a.example
 `;
 
-describe('log, metrics, spans and responses have no signature or capability in them', () => {
-  test('whatever the target', async () => {
+describe('log, metrics, spans and responses contain no signature or capability', () => {
+  test('for any target', async () => {
     const app = await useObservedApp({ settings: enforced });
     app.originals.put(key, samples.png);
     for (const row of targets.trim().split('\n')) {
@@ -80,7 +80,7 @@ describe('log, metrics, spans and responses have no signature or capability in t
     }
   });
 
-  test('nor has the line on a storage that fails', async () => {
+  test('for a failing storage', async () => {
     const app = await useObservedApp({ settings: enforced });
     app.originals.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('unplugged') });
     expect((await app.send('GET', signed)).status).toBe(502);
@@ -96,7 +96,7 @@ const SESSION = 'one "with quotes"';
 const AWS_SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
 const HUSH = 'hush-hush-hush';
 
-/** What looks like a permission of somebody else, in whatever line it stands, and what is left of it. */
+/** Texts that look like credentials, and their redacted form. */
 const words = `
 a ${AWS_SECRET} b ${AWS_SECRET} → a [redacted] b [redacted]
 https://s3/k?X-Amz-Signature=ab12&x-id=GetObject → https://s3/k?X-Amz-Signature=[redacted]&x-id=GetObject
@@ -111,14 +111,14 @@ the answer to Bearer abcdefgh1 was → the answer to Bearer [redacted] was
 ${external} → ${shownExternal}
 of ${SESSION} too → of [redacted] too
 a monkey=x design=a bearer of news → a monkey=x design=a bearer of news`;
-/** A side of these rows, in one text. */
+/** Returns one column of these rows as one text. */
 const wordsAt = (side: 0 | 1): string =>
   words
     .trim()
     .split('\n')
     .map((row) => row.split(' → ')[side])
     .join(' | ');
-// Nobody can make a line expensive that is looked through.
+// Redaction takes linear time.
 const hostile = [
   'token='.repeat(15_000),
   'authorization:'.repeat(5_000),
@@ -134,7 +134,7 @@ const traced = (url: string, sampler: string) => ({
 const linesOf = ({ output }: ServiceProcess) =>
   (output().match(/^\{.*$/gm) ?? []).map((line) => JSON.parse(line));
 
-test('the log of the process has no secret, whatever brings it into a line', async () => {
+test('the log of the process contains no secret', async () => {
   const { url } = await useOtlpReceiver();
   const service = await useService({
     ...traced(url, wordsAt(0)),
@@ -163,7 +163,7 @@ test('the log of the process has no secret, whatever brings it into a line', asy
 });
 
 test.each(atScale(hostile.slice(0, 1), hostile))(
-  'a line stays JSON, in time, though it has much to look through (%#)',
+  'redacts a hostile line in time, and keeps it JSON (%#)',
   async (text) => {
     const { url } = await useOtlpReceiver();
     const startMs = performance.now();
@@ -176,7 +176,7 @@ test.each(atScale(hostile.slice(0, 1), hostile))(
   },
 );
 
-test('at a terminal, lines are for a person, and give the terminal no orders', async () => {
+test('formats lines for people at a terminal, and masks control characters', async () => {
   const { url } = await useOtlpReceiver();
   const { path, put } = await useTemporaryDirectory();
   await put('originals/icons/1/ab', samples.jpeg);
@@ -202,7 +202,7 @@ test('at a terminal, lines are for a person, and give the terminal no orders', a
   expect((await fetch(`${originOf()}/icons/1/none.webp?size=16`)).status).toBe(502);
   await expect.poll(read).toMatch(/^\[\d\d:\d\d:\d\d\] ERROR: a request failed/m);
   expect(read()).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: request \{.*"resource":"guild icon"/m);
-  // With the stacks of its causes, once each.
+  // With each cause's stack, once.
   expect(read()).toMatch(/MediaError: The origin has failed\.\n +at /);
   expect(read()).toMatch(/caused by: Error: ENOENT/);
   expect(read().match(/MediaError: The origin has failed/g)).toHaveLength(1);

@@ -12,7 +12,7 @@ const environment = {
   ...metricsSettings,
 };
 
-/** Asks over one connection, some at a time, for what has long lines: a kilobyte. */
+/** Sends batches over one connection; each log line has about a kilobyte. */
 async function sendRequests(origin: string | undefined, times: number): Promise<void> {
   const socket = await connectTo(Number(new URL(origin ?? '').port));
   onTestFinished(() => void socket.destroy());
@@ -27,7 +27,7 @@ async function sendRequests(origin: string | undefined, times: number): Promise<
   }
 }
 
-describe('a log that is read too slowly', () => {
+describe('a log with a slow reader', () => {
   test('delays no request, loses lines, counts them, and logs the count when it recovers', async () => {
     const child = spawn(process.execPath, ['dist/main.js'], {
       env: environment,
@@ -54,7 +54,7 @@ describe('a log that is read too slowly', () => {
     expect(await countLost()).toBeGreaterThan(10);
     child.stdout.resume();
     await expect.poll(() => text).toContain('"lines":');
-    // Only now: the last lines were still being gathered before, and may have been lost after that.
+    // Counted now, since the last lines were gathered before, and could be lost later.
     const lost = await countLost();
     expect(lost).toBeLessThan(count / 2);
     const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
@@ -69,13 +69,13 @@ describe('a log that is read too slowly', () => {
   });
 });
 
-describe('a log that is not read, and that blocks its writer', () => {
+describe('a log without a reader, which blocks its writer', () => {
   /**
-   * The service with a log of a kind, which another process then makes block: a Node that shares it, and that
-   * puts it back as it was when it ends.
+   * Starts a service whose log another process makes blocking: a Node that shares it, and that restores it when it
+   * ends.
    */
   async function startBlocked(kind: 'pipe' | 'socket') {
-    // What Node gives a child is a socket; a pipe is made by the shell, and its other end never read.
+    // Node creates a socket for a child; the shell creates the pipe, whose other end is never read.
     const openPipe = kind === 'pipe' ? 'exec > >(exec sleep 60 2>&- 4>&-); ' : '';
     const other = 'process.stdout.isTTY; process.stdin.on("end", () => {}).resume()';
     const child = spawn(
@@ -91,9 +91,7 @@ describe('a log that is not read, and that blocks its writer', () => {
     onTestFinished(() => {
       try {
         process.kill(-(child.pid ?? Number.NaN), 'SIGKILL');
-      } catch {
-        // All of them have ended.
-      }
+      } catch {}
     });
     let printed = '';
     child.stderr.on('data', (chunk: Buffer) => {
@@ -108,12 +106,12 @@ describe('a log that is not read, and that blocks its writer', () => {
     return { child, gone, origin: originOf() ?? '' };
   }
 
-  test.each(['pipe', 'socket'] as const)('does not hold up the stop: a %s', async (kind) => {
+  test.each(['pipe', 'socket'] as const)('does not delay the stop: a %s', async (kind) => {
     const { child, gone, origin } = await startBlocked(kind);
     await sendRequests(origin, 1_500); // more than a pipe or socket holds
     const startMs = performance.now();
     child.kill('SIGTERM');
-    // A process that cannot end by itself ends by the signal that has stopped it.
+    // A process that cannot exit ends by the signal that stopped it.
     expect(await gone).toEqual([null, 'SIGTERM']);
     expect(performance.now() - startMs).toBeLessThan(3_000);
   });

@@ -8,7 +8,7 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const headers = { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` };
 const NEVER = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
 
-/** Starts a service, asks it twice for something that is there, has `check` look, and stops it. */
+/** Starts a service, sends two requests, runs `check`, and stops it. */
 async function trace(environment: Readonly<Record<string, string>>, check = () => {}) {
   const service = await useService(environment);
   for (let time = 0; time < 2; time += 1) {
@@ -24,7 +24,7 @@ async function trace(environment: Readonly<Record<string, string>>, check = () =
 it.each([
   [false, {}],
   [true, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
-])('that OpenTelemetry is loaded is %s with %j', async (isLoaded, environment) => {
+])('OpenTelemetry is loaded: %s, with %j', async (isLoaded, environment) => {
   const NODE_OPTIONS = '--import ./test/support/telemetry/module-watch.mjs';
   const output = await trace({ NODE_OPTIONS, ...environment });
   expect(output).toContain('imported fastify\n');
@@ -33,7 +33,7 @@ it.each([
   expect(output).not.toContain('imported @opentelemetry/');
 });
 
-it('a traced service sends its remaining spans when it stops', async () => {
+it('sends remaining spans when the service stops', async () => {
   const collector = await useOtlpReceiver();
   const settings = {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/here`,
@@ -50,7 +50,7 @@ it('a traced service sends its remaining spans when it stops', async () => {
   expect(render?.durationMs).toBeLessThan(servers[0]?.durationMs ?? 0);
 });
 
-it('a traced service sends protobuf unless it is set otherwise', async () => {
+it('sends protobuf by default', async () => {
   const { url, batches } = await useOtlpReceiver();
   await trace({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...NEVER });
   expect(batches).toMatchObject([

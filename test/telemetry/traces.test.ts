@@ -21,8 +21,8 @@ async function nextSpan(app: ObservedApp) {
   return span ?? expect.fail();
 }
 
-describe("a trace of the sender's", () => {
-  it('continues with any tracestate, and its id is in the log', async () => {
+describe('the trace of the sender', () => {
+  it('continues with any tracestate, and its id is logged', async () => {
     const app = await start();
     const garbage = `a=1,${'=,'.repeat(50)}${'x'.repeat(4_000)}`;
     for (const tracestate of ['vendor=1', garbage]) {
@@ -61,7 +61,7 @@ describe("a trace of the sender's", () => {
     expect(servers(app).map(({ traceId }) => traceId)).toEqual(expected);
   });
 
-  it('is of the protocol that it came by', async () => {
+  it('has the scheme of the connection', async () => {
     const app = await start(tlsSettings);
     await app.send('GET', AVATAR, { traceparent });
     const { attributes, ...span } = await nextSpan(app);
@@ -70,7 +70,7 @@ describe("a trace of the sender's", () => {
   });
 });
 
-it('a response that fails before its first byte has one span of its sending', async () => {
+it('a response that fails before its first byte has one `send` span', async () => {
   const app = await start();
   app.originals.put('attachments/1/2/broken', Buffer.alloc(10_000));
   app.originals.alter = (object) => {
@@ -90,15 +90,15 @@ describe('a collector', () => {
   const linesOn = (app: ObservedApp, words: RegExp) =>
     app.log.entries.filter(({ message, details }) => words.test(message + JSON.stringify(details)));
 
-  /** Asks, and waits until the collector has heard of it. */
+  /** Sends a request, and waits for its spans at the collector. */
   async function requestOnce(app: ObservedApp): Promise<void> {
     const { length } = app.collector.batches;
-    app.clock.advance(31_000); // so long is it remembered that it is not there
+    app.clock.advance(31_000); // the 404 is remembered for 30 s
     expect((await app.send('GET', '/emojis/1.png')).status).toBe(404);
     await expect.poll(() => app.collector.batches.length).toBeGreaterThan(length);
   }
 
-  it('is sent the headers and the name that are set', async () => {
+  it('receives the configured headers and name', async () => {
     const app = await start({
       OTEL_EXPORTER_OTLP_HEADERS: 'x-team=a%20b',
       OTEL_SERVICE_NAME: 'media',
@@ -112,7 +112,7 @@ describe('a collector', () => {
     expect(app.collector.batches[0]?.headers).toMatchObject({ 'x-team': 'a b' });
   });
 
-  it('that refuses is logged once in a while, with its reason', async () => {
+  it('that rejects spans is logged at intervals, with the reason', async () => {
     const app = await start();
     app.collector.mood = 'refuses';
     for (let time = 0; time < 3; time += 1) await requestOnce(app);
@@ -132,7 +132,7 @@ describe('a collector', () => {
     ]);
   });
 
-  it('that hangs keeps no response waiting, and no stop for longer than its part of the grace', async () => {
+  it('that hangs delays no response, and a stop only for its part of the grace period', async () => {
     const app = await start({ SHUTDOWN_GRACE_MS: '1000' });
     app.collector.mood = 'hangs';
     await requestOnce(app);

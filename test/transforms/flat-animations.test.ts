@@ -5,7 +5,7 @@ import { createSeededRandom } from '../support/seeded-random.ts';
 import { shareTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
-/** Bytes of an animation of few colours, compared with those of its lossless form (contract §3). */
+/** Maximum size relative to the lossless encoding (contract §3). */
 const MAX_RATIO = 1.02;
 
 interface Drawing {
@@ -20,7 +20,7 @@ const noise = createSeededRandom('noise');
 const NOISE = Uint8Array.from({ length: 65_537 }, () => noise.integer(256));
 const noiseAt = (x: number, y: number, frame = 0): number =>
   NOISE[(x * 7919 + y * 104_729 + frame * 1_299_709) % NOISE.length] ?? 0;
-/** A slide of eight colours on which a bar moves. */
+/** A slide of eight colours with a moving bar. */
 const slide = (x: number, y: number, frame: number): number =>
   Math.abs(x - 3 * frame) < 6 && y % 40 < 20 ? 7 : (x >> 6) % 3;
 const photograph = (x: number, y: number, frame = 0): number =>
@@ -55,7 +55,7 @@ const drawings: Readonly<Record<string, Drawing>> = {
     ...{ widthPx: 160, heightPx: 120, frames: 12 },
     draw: (x, y, frame) => (noiseAt(x, y, frame) > 200 ? 255 : 0),
   },
-  // A palette and repeats make it small without loss, although one scaled frame looks like a photograph.
+  // Small without loss because of its palette and repeats, although a scaled frame looks like a photograph.
   'moving tiles of noise': {
     ...{ widthPx: 384, heightPx: 384, frames: 6 },
     draw: (x, y, frame) => noiseAt((x + 2 * frame) % 64, y % 64),
@@ -66,7 +66,7 @@ const drawings: Readonly<Record<string, Drawing>> = {
   },
 };
 
-/** Draws an animation of 256 hues at most, which a GIF holds exactly. */
+/** Draws an animation of at most 256 hues, which a GIF encodes exactly. */
 function toGif({ widthPx, heightPx, frames, draw }: Drawing): Promise<Buffer> {
   const pixels = new Uint8Array(3 * widthPx * heightPx * frames);
   for (let frame = 0, at = 0; frame < frames; frame += 1) {

@@ -3,7 +3,7 @@ import { corpusCategories, corpusFile, corpusFiles } from '../formats/header-of.
 import { findFaults } from '../hostile/verdict.ts';
 import { shareTestApp } from '../support/test-app.ts';
 
-/** Two small files of each category; all of them are asked for by `npm run test:hostile`. */
+/** Two small files of each category; `npm run test:hostile` requests all files. */
 const smallOnes = corpusCategories.flatMap((category) =>
   corpusFiles(category)
     .map((file) => ({ file, bytes: corpusFile(file).length }))
@@ -13,8 +13,8 @@ const smallOnes = corpusCategories.flatMap((category) =>
     .map(({ file }) => file),
 );
 
-/** Every way through the worker: still, animated, lossless, flattened. */
-const WAYS = [
+/** Every path through the worker: still, animated, lossless, flattened. */
+const PATHS = [
   'x.webp?size=64',
   'x.gif?size=64',
   'x.webp?size=4096&animated=true&quality=lossless',
@@ -23,7 +23,7 @@ const WAYS = [
 ];
 
 const app = shareTestApp({
-  // Each file is asked for in several tests, each time anew; a busy machine is no fault of the file.
+  // Each file is rendered in several tests, without caches; a busy machine must not fail them.
   settings: {
     CACHE_MEMORY_BYTES: '0',
     TRANSFORM_TIMEOUT_MS: '200000',
@@ -32,14 +32,17 @@ const app = shareTestApp({
 });
 const request = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
 
-test.each(smallOnes)('%s is served as it must be or refused, and nothing breaks', async (file) => {
-  for (const way of WAYS.slice(0, 2)) {
-    const { statusCode: status, headers, rawPayload: body } = await request(file, way);
-    const received = { status, body, headers: new Headers(headers as Record<string, string>) };
-    expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
-  }
-  expect(app.log.errors).toEqual([]);
-});
+test.each(smallOnes)(
+  '%s is served correctly or rejected, without internal errors',
+  async (file) => {
+    for (const way of PATHS.slice(0, 2)) {
+      const { statusCode: status, headers, rawPayload: body } = await request(file, way);
+      const received = { status, body, headers: new Headers(headers as Record<string, string>) };
+      expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
+    }
+    expect(app.log.errors).toEqual([]);
+  },
+);
 
 test.each([
   ...corpusFiles('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
@@ -47,11 +50,11 @@ test.each([
   'hostile-corrupt/imagepng__x_interlaced_chck.png',
   'hostile-corrupt/codeccorpus__xhdn0g08.png',
   'hostile-corrupt/sharp__corrupt-header.jpg',
-])('%s is 422 in every way: truncated or corrupt', async (file) => {
-  for (const way of WAYS) expect((await request(file, way)).statusCode, way).toBe(422);
+])('returns 422 for %s in all formats: truncated or corrupt', async (file) => {
+  for (const way of PATHS) expect((await request(file, way)).statusCode, way).toBe(422);
 });
 
-test('a bomb of frames is a still all the same, but no animation', async () => {
+test('serves a bomb of frames as a still, but not as an animation', async () => {
   const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
   expect((await request(file, 'x.webp?size=64')).statusCode).toBe(200);
   expect((await request(file, 'x.gif?size=64')).statusCode).toBe(422);

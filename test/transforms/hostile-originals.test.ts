@@ -11,10 +11,10 @@ import { samples, shareTestApp, useTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
 const app = shareTestApp();
-const statusOf = async (bytes: Uint8Array, way = 'x.webp?size=80'): Promise<number> =>
-  (await app.serve(bytes, `/avatars/{id}/${way}`)).statusCode;
+const statusOf = async (bytes: Uint8Array, name = 'x.webp?size=80'): Promise<number> =>
+  (await app.serve(bytes, `/avatars/{id}/${name}`)).statusCode;
 
-test('an interlaced PNG with an unknown filter in a row is rejected', async () => {
+test('rejects an interlaced PNG with an unknown filter in a row', async () => {
   const png = await sharp(samples.png).png({ progressive: true, palette: false }).toBuffer();
   const data = png.indexOf('IDAT', 0, 'latin1');
   const pixels = inflateSync(png.subarray(data + 4));
@@ -26,11 +26,11 @@ test('an interlaced PNG with an unknown filter in a row is rejected', async () =
   }
 });
 
-test('a PNG with a wrong checksum in its last image data is rejected, decoded or not', async () => {
-  const sound = await sharp(await sharp(samples.png).resize(200, 400, { fit: 'fill' }).toBuffer())
+test('rejects a PNG with a wrong checksum in its last image data, decoded or not', async () => {
+  const intact = await sharp(await sharp(samples.png).resize(200, 400, { fit: 'fill' }).toBuffer())
     .png({ compressionLevel: 0 })
     .toBuffer();
-  const png = withWrongCrc(sound, 'IDAT');
+  const png = withWrongCrc(intact, 'IDAT');
   for (const path of [
     '/avatars/{id}/x.png?size=256',
     '/avatars/{id}/x.png?size=64',
@@ -42,12 +42,12 @@ test('a PNG with a wrong checksum in its last image data is rejected, decoded or
   }
 });
 
-test('an animation of an APNG with a wrong checksum in its image data is rejected', async () => {
+test('rejects an animation of an APNG with a wrong checksum in its image data', async () => {
   const apng = withWrongCrc(corpusFile('apng/imagers__ball.png'), 'IDAT');
   expect((await app.serve(apng, '/emojis/{id}.gif?size=64')).statusCode).toBe(422);
 });
 
-test('an APNG with a frame whose data end early is a still and no animation', async () => {
+test('serves an APNG with a truncated frame only as a still', async () => {
   const draw = (): number[] => [200, 30, 90, 255];
   const small = { draw, left: 4, top: 4, widthPx: 8, heightPx: 8 };
   const chunks = drawApngChunks({ widthPx: 20, heightPx: 20, frames: [{ draw }, small] });
@@ -61,7 +61,7 @@ test('an APNG with a frame whose data end early is a still and no animation', as
 });
 
 const photo = corpusFile('jpeg-photo/wuffs__hibiscus.regular.jpeg');
-/** Its first quantization table, before which bytes may stand that are no marker. */
+/** Its first quantization table; junk may precede it. */
 const table = photo.indexOf(Buffer.from([0xff, 0xdb]));
 const middle = Math.floor(photo.length / 2);
 const [head, upper] = [photo.subarray(0, table), photo.subarray(table, middle)];
@@ -69,10 +69,10 @@ const lower = photo.subarray(middle);
 
 // All of these are warnings to libjpeg.
 test.each([
-  ['served where only junk stands between two markers', 200, join(head, 0, 1, 2, 3, upper, lower)],
-  ['refused where a part of the picture is lost', 422, join(head, upper, lower.subarray(8_000))],
-  ['refused where junk stands there, too', 422, join(head, 0, 1, 2, upper, lower.subarray(8_000))],
-  ['refused where it ends in the middle', 422, join(head, upper, 0xff, 0xd9, lower.subarray(2))],
+  ['served with junk between two markers', 200, join(head, 0, 1, 2, 3, upper, lower)],
+  ['rejected with a missing part of the picture', 422, join(head, upper, lower.subarray(8_000))],
+  ['rejected with junk and a missing part', 422, join(head, 0, 1, 2, upper, lower.subarray(8_000))],
+  ['rejected if it ends in the middle', 422, join(head, upper, 0xff, 0xd9, lower.subarray(2))],
 ])('a jpeg is %s', async (_, status, jpeg) => {
   expect(await statusOf(jpeg)).toBe(status);
 });
@@ -83,7 +83,7 @@ const plain = (width: number, height: number, background: string) =>
     .png({ compressionLevel: 1 })
     .toBuffer();
 
-test('a gamma is applied to millions of pixels', async () => {
+test('applies a gamma to millions of pixels', async () => {
   const gamma = pngChunk('gAMA', u32be(100_000));
   const original = afterIhdr(await plain(4096, 3072, '#010101'), gamma);
   const { rawPayload } = await app.serve(original, '/avatars/{id}/x.png?size=16');
@@ -92,7 +92,7 @@ test('a gamma is applied to millions of pixels', async () => {
 });
 
 test.each(atScale([], [10_000]))(
-  'a low GIF of %i² px has room in a worker',
+  'renders a low GIF of %i² px within the memory of a worker',
   async (edgePx) => {
     const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
     const path = '/attachments/1/{id}/x?format=gif&quality=low';
@@ -106,7 +106,7 @@ test.each(atScale([], [10_000]))(
 );
 
 test.each(atScale([], [10_000]))(
-  'code points of an AVIF of %i² px are converted within the memory of a worker',
+  'converts code points of an AVIF of %i² px within the memory of a worker',
   async (edgePx) => {
     const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
     const { properties, ...rest } = takeApart(readFileSync(`fixtures/flat-avif/${edgePx}.avif`));
@@ -119,7 +119,7 @@ test.each(atScale([], [10_000]))(
   120_000,
 );
 
-/** Reads a file that avifenc wrote: its tiles are hidden items, of which only what is made of them is shown. */
+/** Reads a file of avifenc: its tiles are hidden items, and only images derived from them are shown. */
 const sample = (name: string) => readFileSync(`fixtures/avifenc/${name}`);
 
 const ofParts = {
@@ -130,17 +130,14 @@ const ofParts = {
   'no grid': sample('alpha-turned.avif'),
 };
 
-test.each(Object.entries(ofParts))(
-  'a part of %s that cannot be decoded is a 422',
-  async (_, file) => {
-    expect(await statusOf(file)).toBe(200);
-    const heif = openHeif(file);
-    const parts = [...(heif?.types ?? [])].filter(([, type]) => type === 'av01');
-    expect(parts.length).toBeGreaterThan(1);
-    for (const [part] of parts) {
-      const [{ start, end } = { start: 0, end: 0 }] = heif?.locations.get(part) ?? [];
-      const broken = Buffer.from(file).fill(0x55, start + 2, Math.min(end, start + 4096));
-      expect(await statusOf(broken), `item ${part}`).toBe(422);
-    }
-  },
-);
+test.each(Object.entries(ofParts))('returns 422 for an undecodable part of %s', async (_, file) => {
+  expect(await statusOf(file)).toBe(200);
+  const heif = openHeif(file);
+  const parts = [...(heif?.types ?? [])].filter(([, type]) => type === 'av01');
+  expect(parts.length).toBeGreaterThan(1);
+  for (const [part] of parts) {
+    const [{ start, end } = { start: 0, end: 0 }] = heif?.locations.get(part) ?? [];
+    const broken = Buffer.from(file).fill(0x55, start + 2, Math.min(end, start + 4096));
+    expect(await statusOf(broken), `item ${part}`).toBe(422);
+  }
+});

@@ -6,13 +6,13 @@ import { expect, test } from 'vitest';
 import { shareTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
-/** Bytes of an animation at `high` and `low`, by those of `lossless` (contract §3). */
+/** Maximum size of an animation at `high` and `low`, relative to `lossless` (contract §3). */
 const MAX_RATIO = 1.02;
 
 const MAX_BYTES = 60_000;
 const RECORDING = 'a recording of a screen';
 
-/** Of others, `lossless` at their own size is the original, which may have been lossy before. */
+/** For other files, `lossless` at their own size is the original, which may be lossy. */
 const all = ['corpus', 'golden-originals', 'originals/emojis', 'originals/stickers']
   .flatMap((directory) =>
     readdirSync(join('fixtures', directory), { recursive: true, encoding: 'utf8' }).map((file) =>
@@ -90,11 +90,11 @@ const sizes = atScale(
   [22, 48, 128],
   [16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 4096],
 );
-/** Whether animations were lossy, and the bytes of stills by those of their smaller encoding. */
+/** Encodings of animations, and sizes of stills relative to the smaller encoding. */
 const [encodings, ratios] = [new Set<boolean>(), [] as number[]];
 
 test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
-  'an animated WebP is never larger than the lossless one, and a still of few colours is lossless: %s',
+  'encodes an animation at most 1.02 times as large as lossless, and a still of few colours without loss: %s',
   { timeout: 240_000 },
   async (name) => {
     const original =
@@ -112,17 +112,17 @@ test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
         ['high', 80],
         ['low', 20],
       ] as const) {
-        const given = await request(original, size, quality);
+        const rendered = await request(original, size, quality);
         if (isAnimated) {
-          encodings.add(isLossy(given));
-          expect(given.length / exact.length, `${quality} at ${size}`).toBeLessThanOrEqual(
+          encodings.add(isLossy(rendered));
+          expect(rendered.length / exact.length, `${quality} at ${size}`).toBeLessThanOrEqual(
             MAX_RATIO,
           );
         } else {
           const lossy = await sharp(exact).webp({ quality: factor }).toBuffer();
-          ratios.push(given.length / Math.min(lossy.length, exact.length));
+          ratios.push(rendered.length / Math.min(lossy.length, exact.length));
           const isLossless = !isLossyOriginal(original) && (await hasFewColours(exact));
-          expect(isLossy(given), `${quality} at ${size}`).toBe(!isLossless);
+          expect(isLossy(rendered), `${quality} at ${size}`).toBe(!isLossless);
         }
       }
       if (isAnimated && atScale(true, false)) break;
@@ -130,15 +130,15 @@ test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
   },
 );
 
-test('animations of both encodings occur, and stills have at most 1.1 times the bytes of their smaller encoding', () => {
+test('uses both encodings for animations, and at most 1.1 times the smaller encoding for stills', () => {
   expect(encodings).toEqual(new Set([true, false]));
   const mean = ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
   expect(mean).toBeLessThanOrEqual(1.1);
 });
 
 /**
- * Draws a shaded picture with some specks that move from frame to frame, of which the first frame is smaller when lossy,
- * and what is added by each further frame several times larger.
+ * Draws a shaded picture with moving specks: its first frame is smaller with loss, each further frame several times
+ * larger.
  */
 function drawRecording(): Promise<Buffer> {
   const [width, pageHeight, frames] = [1000, 175, 25];

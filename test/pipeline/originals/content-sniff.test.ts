@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
 import { atScale } from '../../support/test-scale.ts';
 
-/** A Content-Type that can go into a header as it is. */
+/** A valid value of a Content-Type header. */
 const MEDIA_TYPE = /^[a-z]+\/[\w.+-]+(?:; (?:charset=utf-(?:8|16le|16be)|codecs=opus))?$/;
 
-/** Beginnings, in Latin-1, of everything that file-type walks through rather than looks at. */
+/** Signatures, in Latin-1, of formats whose structure file-type traverses. */
 const WALKED_HEADS = [
   'PK\x03\x04',
   '\x1aE\xdf\xa3',
@@ -39,7 +39,7 @@ function utf16(text: string, endian: 'le' | 'be'): Uint8Array {
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1');
 
-/** Two sync bytes, 188 apart: an MPEG transport stream, were it not markup. */
+/** Two sync bytes, 188 apart, as in an MPEG transport stream. */
 const stream = latin1(`<p>\0G${'\0'.repeat(191)}G`.padEnd(400, '\0'));
 
 const texts: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
@@ -73,7 +73,7 @@ const texts: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
     ...['<?xml version="1.0"?><!-- cut', '<!DOCTYPE plist PUBLIC "x" "y"><plist/>'],
     '<!DOCTYPE x [ <!ENTITY a "cut',
   ],
-  // Whatever signature it begins with.
+  // Regardless of the first signature.
   [TEXT]: [
     ...['see <html> and <script>', '<3 you', '<htmlx>', '<svgish>', '<note>not HTML</note>'],
     ...['<!-- todo -->\n# Notes', '<?php echo "x";', '{"a": "<script>"}', 'alert(1)'],
@@ -102,7 +102,7 @@ const texts: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
   'text/vtt': ['WEBVTT\n\n'],
 };
 
-it.each(Object.entries(texts))('%s is detected by its beginning', async (type, all) => {
+it.each(Object.entries(texts))('detects %s by the first bytes', async (type, all) => {
   for (const text of all)
     expect(await sniffContentType(Buffer.from(text)), String(text)).toBe(type);
 });
@@ -120,13 +120,16 @@ it.each([
   ['video/mp4', 'isom', 'mp41iso8'],
   ['video/mp4', 'isom', 'iso8\0\0\0\x08heic'],
   ['video/quicktime', 'qt  ', ''],
-])('returns %s for a file type box of the brand %s and then %j', async (type, major, brands) => {
-  const size = brands.includes('\0') ? 20 : 16 + brands.length;
-  const file = latin1(`\0\0\0${String.fromCharCode(size)}ftyp${major}\0\0\0\0${brands}`);
-  expect(await sniffContentType(file)).toBe(type);
-});
+])(
+  'returns %s for a file type box with major brand %s and brands %j',
+  async (type, major, brands) => {
+    const size = brands.includes('\0') ? 20 : 16 + brands.length;
+    const file = latin1(`\0\0\0${String.fromCharCode(size)}ftyp${major}\0\0\0\0${brands}`);
+    expect(await sniffContentType(file)).toBe(type);
+  },
+);
 
-it('markup is read without backtracking', async () => {
+it('reads markup without backtracking', async () => {
   for (const unit of ['<!--', '<?', ' ', '<!-- -->', '<!doctype x [', '] ', '<!doctype x []']) {
     const text = unit.repeat(SNIFF_BYTES / unit.length);
     const started = performance.now();
@@ -135,7 +138,7 @@ it('markup is read without backtracking', async () => {
   }
 });
 
-it('text can end within a character at the end of a full prefix', async () => {
+it('accepts text that ends within a character at the end of a full prefix', async () => {
   for (const length of [1, 2, 3, 4]) {
     const long = Buffer.from('x'.repeat(SNIFF_BYTES - length) + '😀'.repeat(2));
     expect(await sniffContentType(long.subarray(0, SNIFF_BYTES))).toBe(TEXT);
@@ -145,7 +148,7 @@ it('text can end within a character at the end of a full prefix', async () => {
   expect(await sniffContentType(odd)).toBe('text/plain; charset=utf-16le');
 });
 
-it('hostile bytes always have a type, soon', async () => {
+it('returns a type for hostile bytes quickly', async () => {
   const head = fc.constantFrom('', ...WALKED_HEADS);
   await fc.assert(
     fc.asyncProperty(head, fc.uint8Array({ maxLength: SNIFF_BYTES }), async (text, junk) => {

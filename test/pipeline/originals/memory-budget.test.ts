@@ -14,7 +14,7 @@ import type { Services } from '../../../src/pipeline/services.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-test('an original that is larger than the budget is admitted while others hold less than half of it', () => {
+test('admits an original above the budget while others occupy less than half of it', () => {
   const budget = new MemoryBudget(16 * MEBIBYTE);
   const small = budget.reserve(7 * MEBIBYTE);
   const large = budget.reserve(50 * MEBIBYTE);
@@ -28,8 +28,8 @@ test('an original that is larger than the budget is admitted while others hold l
   expect(budget.heldBytes).toBe(0);
 });
 
-// What is refused, and what is shared: test/http/overload.test.ts.
-test('an original that was let go counts no more, whatever is still asked of it', () => {
+// Rejections and sharing: test/http/overload.test.ts.
+test('a freed reservation ignores further calls', () => {
   const budget = new MemoryBudget(100 * MEBIBYTE);
   const gone = budget.reserve(60 * MEBIBYTE);
   for (let time = 0; time < 2; time += 1) gone.free();
@@ -41,7 +41,7 @@ test('an original that was let go counts no more, whatever is still asked of it'
 
 const SIZE_BYTES = 3 * 2 ** 20;
 
-/** Number of microtasks between the end of the body and the leaving client: some fall between two steps of the read. */
+/** Microtasks between the end of the body and the client's leaving; some fall between two steps of the read. */
 const HOPS = Array.from({ length: 40 }, (_, hops) => hops);
 
 test.each(HOPS)(

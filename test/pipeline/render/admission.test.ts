@@ -6,7 +6,7 @@ import { readSample, samples, type TestApp, useTestApp } from '../../support/tes
 
 /** 16 frames of 320 × 320: heavy. */
 const animation = readSample('attachments/1/6/moon.gif');
-/** Its picture takes seconds to be made a WebP. */
+/** Encoding its picture as WebP takes seconds. */
 const costly = await sharp({
   create: { width: 4_000, height: 3_000, channels: 3, background: '#123' },
 })
@@ -14,7 +14,7 @@ const costly = await sharp({
   .toBuffer();
 
 let app: TestApp;
-/** The service on so many cores, with a renderer in the hands of the test; cold requests of each kind. */
+/** Starts a service on `cores` cores with a controlled renderer. */
 async function start(settings: Readonly<Record<string, string>>) {
   const bench = new PausedRenderer('both');
   app = await useTestApp({ renderer: bench, settings });
@@ -43,7 +43,10 @@ async function start(settings: Readonly<Record<string, string>>) {
   };
 }
 
-/** Asks for more than can wait; those that cannot are refused at once: no render ends, and the clock stands still. */
+/**
+ * Sends more requests than can wait; the excess is rejected immediately, since no render ends and the clock stands
+ * still.
+ */
 async function fill(request: () => Promise<{ statusCode: number }>) {
   const refused = new Set<Promise<{ statusCode: number }>>();
   const all = Array.from({ length: 100 }, () => {
@@ -59,7 +62,7 @@ async function fill(request: () => Promise<{ statusCode: number }>) {
 describe('with too little memory for two lanes', () => {
   const settings = { WORKERS: '1', WORKER_MEMORY_BYTES: String(300 * 2 ** 20) };
 
-  test('renders of both kinds have the one worker in turn', async () => {
+  test('renders of both lanes share the only worker', async () => {
     const { bench, light, heavy, until, finishAll } = await start(settings);
     const first = heavy();
     await until(1);
@@ -75,7 +78,7 @@ describe('with too little memory for two lanes', () => {
   });
 });
 
-describe('a render that cannot be done in time', () => {
+describe('a render that cannot end in time', () => {
   test('is rejected at once if the estimated wait exceeds half of the maximum', async () => {
     const counts: number[] = [];
     for (const QUEUE_TIMEOUT_MS of ['2000', '6000']) {
@@ -95,7 +98,7 @@ describe('a render that cannot be done in time', () => {
     expect(long / short).toBeLessThan(4);
   });
 
-  test('is estimated from how long renders take here, running ones too', async () => {
+  test('is estimated from the durations of renders, including running ones', async () => {
     const settings = { QUEUE_TIMEOUT_MS: '3000', QUEUE_PER_WORKER: '1000' };
     const usual = await start(settings);
     const all = await fill(usual.heavy);
@@ -125,7 +128,7 @@ describe('a render that cannot be done in time', () => {
     await stuck.finishAll([first, ...overdue.waiting]);
   });
 
-  test('is estimated without renders that took far longer than estimated, or that were stopped', async () => {
+  test('is estimated without outliers and stopped renders', async () => {
     const settings = { QUEUE_TIMEOUT_MS: '3000', QUEUE_PER_WORKER: '1000' };
     const usual = await start(settings);
     const all = await fill(usual.heavy);
@@ -150,14 +153,14 @@ describe('a render that cannot be done in time', () => {
     }
   });
 
-  test('is refused when it has waited for too long, unlike a hit, and its place is the next one’s', async () => {
+  test('is rejected after the maximum wait, and frees its place; a hit does not wait', async () => {
     const { bench, light, until, finishAll } = await start({ QUEUE_TIMEOUT_MS: '400' });
     const url = '/icons/400/ab.webp?size=16';
     const made = app.get(url);
     await until(1);
     bench.running[0]?.finish();
     await made;
-    // One light worker more than cores.
+    // The light lane has one slot more than cores.
     const running = [light(), light()];
     await until(3);
     expect((await light()).statusCode).toBe(503);
@@ -170,7 +173,7 @@ describe('a render that cannot be done in time', () => {
 });
 
 describe('the lanes', () => {
-  test('are served in the order of arrival, each by its own slots', async () => {
+  test('run renders in the order of arrival, each in its own slots', async () => {
     const { bench, light, heavy, until } = await start({ WORKERS: '2', QUEUE_TIMEOUT_MS: '60000' });
     const sizes = [16, 20, 22, 24, 28];
     const responses: Promise<{ statusCode: number }>[] = [];
@@ -200,7 +203,7 @@ describe('the lanes', () => {
     for (const response of responses) expect((await response).statusCode).toBe(200);
   });
 
-  test('give costly renders half of the heavy slots, past which others go on', async () => {
+  test('limit costly renders to half of the heavy slots, while others continue', async () => {
     const { bench, heavy, costly, until, finishAll } = await start({
       WORKERS: '2',
       QUEUE_TIMEOUT_MS: '1000',

@@ -9,17 +9,17 @@ import { fitBox, fitProportionally } from '../../../src/pipeline/render/target-s
 
 const size = (widthPx: number, heightPx: number): Size => ({ widthPx, heightPx });
 
-// What size, format and frames a picture has, and when its original is passed on, the goldens tell.
+// The goldens test size, format, frames and unmodified originals.
 
 describe('a size', () => {
   const edge = fc.integer({ min: 1, max: 70_000 });
-  test('in proportion never grows, never vanishes, never exceeds the format, keeps the ratio', () => {
+  test('scaled proportionally is never enlarged, empty or larger than the format allows, and keeps its ratio', () => {
     fc.assert(
       fc.property(edge, edge, fc.option(edge, { nil: undefined }), edge, (w, h, widthPx, limit) => {
         const fitted = fitProportionally(size(w, h), { widthPx, heightPx: undefined }, limit);
         expect(fitted.widthPx).toBeLessThanOrEqual(Math.min(w, widthPx ?? w, limit));
         expect(fitted.heightPx).toBeLessThanOrEqual(Math.min(h, limit));
-        // One edge is given, the other is its proportion, rounded.
+        // One edge is requested; the other one is its rounded proportion.
         const proportion = (length: number) => Math.max(1, Math.round(length));
         const byWidth = fitted.heightPx === proportion((h * fitted.widthPx) / w);
         const byHeight = fitted.widthPx === proportion((w * fitted.heightPx) / h);
@@ -28,7 +28,7 @@ describe('a size', () => {
     );
   });
 
-  test('of a box always fits, and is the box itself if that fits', () => {
+  test('of a crop fits into the original, and is the box itself if that fits', () => {
     fc.assert(
       fc.property(edge, edge, edge, edge, (w, h, boxWidth, boxHeight) => {
         const fitted = fitBox(size(w, h), size(boxWidth, boxHeight));
@@ -97,7 +97,7 @@ const wide = {
 const high = { widthPx: 1, heightPx: 10_001 };
 
 const rendered = { kind: 'render' };
-/** Whether it is no more than another container. */
+/** Whether the job only rewrites the container. */
 const rewrite = (isRewrite: boolean) => ({ ...rendered, job: { isRewrite } });
 const refusal = (reason: string) => ({ kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason });
 const tooLarge = { kind: 'refuse', code: 'MEDIA_TOO_LARGE' };
@@ -118,8 +118,8 @@ describe('a plan', () => {
     ['faulty frames', faulty, `${avatar}.gif`, refusal('no image data')],
     ['a faulty default image', { ...apng, dataError }, `${avatar}.png`, refusal(dataError)],
     ['a faulty still', { dataError }, `${avatar}.png?size=240`, refusal(dataError)],
-    ['frames beside a faulty default image', { ...apng, dataError }, `${avatar}.gif`, rendered],
-    // Which of two faults is named does not change with the other.
+    ['frames with a faulty default image', { ...apng, dataError }, `${avatar}.gif`, rendered],
+    // The reported one of two faults does not depend on the other.
     ['a faulty still of many pixels', { ...large, dataError }, `${avatar}.png`, tooLarge],
 
     ['pixels of a still', large, `${avatar}.webp`, tooLarge],
@@ -140,7 +140,7 @@ describe('a plan', () => {
     ['scans', { ...jpeg, scans: 51 }, `${avatar}.webp`, tooLarge],
     ['the very last scan', { ...jpeg, scans: 50 }, `${avatar}.webp`, rendered],
     ['scans passed on', { ...jpeg, scans: 51 }, `${avatar}.jpg?quality=lossless`, tooLarge],
-  ])('decides about %s', (_, facts, url, expected) => {
+  ])('is correct for %s', (_, facts, url, expected) => {
     expect(plan(facts, url)).toMatchObject(expected);
   });
 
@@ -170,7 +170,7 @@ describe('the cost', () => {
     maxEdgePx: 262_144,
     maxFrames: 1_024,
   };
-  /** The plan for an original of so many pixels and frames. */
+  /** Plans a render of an original by its pixels and frames. */
   const planFor = (
     format: SourceFormat,
     [widthPx, heightPx, frames = 1]: readonly [number, number, number?],
@@ -201,7 +201,7 @@ describe('the cost', () => {
     ['a 50-megapixel photo', 'jpeg', [8660, 5774], '/attachments/1/2/a?width=400', 'heavy'],
     ['a 12-megapixel AVIF', 'avif', [4000, 3000], '/attachments/1/2/a?width=400', 'heavy'],
     ['a large lossless WebP', 'png', [2000, 2000], '/attachments/1/2/a?format=webp', 'heavy'],
-  ] as const)('decides about the lane of %s', (_, format, edges, url, lane) => {
+  ] as const)('assigns the lane of %s', (_, format, edges, url, lane) => {
     const { cost, job } = renderFor(format, edges, url);
     expect(laneOf(cost, job)).toBe(lane);
   });
@@ -231,7 +231,7 @@ describe('the cost', () => {
       undefined,
     ],
     ['half of that', 'gif', [1_000, 1_000, 75], asWebp, {}, undefined],
-  ] as const)('refuses %s', (_, format, edges, url, changed, reason) => {
+  ] as const)('rejects %s', (_, format, edges, url, changed, reason) => {
     const planned = planFor(format, edges, url, changed);
     const code = reason === late ? 'TRANSFORM_TIMEOUT' : 'MEDIA_TOO_LARGE';
     if (reason === undefined) expect(planned.kind).toBe('render');
@@ -239,7 +239,7 @@ describe('the cost', () => {
   });
 
   // A HEIC of 100 megapixels takes most of the deadline to decode.
-  test('foresees a lossless still of any size in time', () => {
+  test('accepts a lossless still of any size', () => {
     for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
       for (const edge of [1_999, 2_000, 3_999, 4_000, 10_000]) {
         const { cost } = renderFor(format, [edge, edge], '/attachments/1/2/a?format=webp');
@@ -248,14 +248,14 @@ describe('the cost', () => {
     }
   });
 
-  test('rejects no other image within the default limits, since a faster machine might render it', () => {
+  test('accepts all other images within the default limits, since a faster machine might render them', () => {
     for (const format of ['jpeg', 'png', 'webp', 'avif'] as const) {
       for (const query of ['format=jpg', 'format=png', 'format=webp&quality=high'])
         renderFor(format, [10_000, 10_000], `/attachments/1/2/a?${query}`);
     }
   });
 
-  test('includes every scan of a JPEG, and every row, of which an image of one column has many', () => {
+  test('includes each scan of a JPEG, and each row, of which a one-column image has many', () => {
     const small = '/avatars/1/a.webp?size=128';
     const once = renderFor('jpeg', [4_000, 3_000], small).cost;
     const often = renderFor('jpeg', [4_000, 3_000], small, {}, 10).cost;
@@ -268,7 +268,7 @@ describe('the cost', () => {
     expect(renderFor('png', [262_144, 1], png).cost.typicalMs).toBeLessThan(50);
   });
 
-  test('is always less for one flat colour than for a photograph', () => {
+  test('is lower for a single colour than for a photograph', () => {
     for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
       for (const [name, { qualities }] of Object.entries(outputFormats)) {
         for (const quality of Object.keys(qualities)) {

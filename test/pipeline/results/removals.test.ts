@@ -4,7 +4,7 @@ import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { FakeClock } from '../../support/test-app.ts';
 
-test('removals beyond those that may wait are rejected, and do not count against the origin', async () => {
+test('rejects removals above the maximum number of waiting ones, without counting them against the origin', async () => {
   const hanging = new MemoryResultStore();
   hanging.remove = () => new Promise(() => undefined);
   const meter = { count: () => undefined } as never;
