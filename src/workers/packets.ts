@@ -123,10 +123,20 @@ export function formatPacket(header: object, body: Uint8Array = NO_BYTES): Uint8
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a packet in one system call, which wakes the other side once. Returns false to wait for `drain`. */
-export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
+/**
+ * Writes a packet in one system call, which wakes the other side once. Returns false to wait for `drain`.
+ *
+ * @param onSent called once no write reads the pieces any more
+ */
+export function writePacket(
+  channel: Writable,
+  pieces: readonly Uint8Array[],
+  onSent?: () => void,
+): boolean {
   channel.cork();
-  for (const piece of pieces) channel.write(piece);
+  for (const [index, piece] of pieces.entries()) {
+    channel.write(piece, index === pieces.length - 1 ? onSent : undefined);
+  }
   channel.uncork();
   return !channel.writableNeedDrain;
 }

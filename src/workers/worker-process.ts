@@ -118,8 +118,13 @@ export class WorkerProcess {
     const progress: JobProgress = { hasBegun: false, decodes: 0, failure: undefined };
     this.#maxBodyBytes = maxBodyBytesOf(job);
     try {
-      writePacket(channel, formatCommand(job));
+      let isSent = false;
+      writePacket(channel, formatCommand(job), () => {
+        isSent = true;
+      });
       const response = await this.#converse(job, channel, progress);
+      // Otherwise a pending write could read an original whose memory is freed after the render.
+      if (!isSent) throw new ProtocolError('a response to a job that was not received');
       if (progress.failure !== undefined) throw progress.failure.error;
       return response;
     } catch (error) {

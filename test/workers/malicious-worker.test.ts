@@ -116,6 +116,13 @@ const falseMessages: [what: string, send: (pool: TestPool) => Promise<unknown>][
   ['a huge header', ({ say }) => say(lengths(16 * 1024 + 1, 0))],
   ['a picture over the limit', ({ say }) => say(lengths(40, 1_000_001))],
   ['a second "ready"', ({ say }) => say(raw({ kind: 'ready' }))],
+  [
+    'a response to a job that it has not received',
+    async ({ say }) => {
+      await say('respond-early');
+      return say('x'.repeat(8 * 2 ** 20));
+    },
+  ],
   ['a second "begun"', ({ say }) => say(raw({ kind: 'begun' }))],
   ['a range of a complete original', ({ say }) => say(raw(read))],
   ['a frame of a complete original', ({ say }) => say('decode 1 a')],

@@ -22,6 +22,8 @@ const reply = (text, rssBytes = 1) =>
   send({ kind: 'rendered', body: Buffer.from(String(text)), rssBytes });
 const fail = (code, detail) => send({ kind: 'failed', code, detail, rssBytes: 1 });
 
+let respondsEarly = false;
+
 const commands = {
   // Blocks the event loop: only SIGKILL ends it.
   hang: () => {
@@ -37,6 +39,11 @@ const commands = {
   crash: () => setImmediate(() => process.abort()),
   'crash-after': (ms) => setTimeout(() => process.abort(), Number(ms)),
   exit: () => setImmediate(() => process.exit(3)),
+  // Responds to the next job after its first bytes, and never receives the rest.
+  'respond-early': () => {
+    respondsEarly = true;
+    reply(whoAmI());
+  },
   corrupt: () => fail('UNPROCESSABLE_MEDIA', 'bad bytes'),
   'too-large': () => fail('MEDIA_TOO_LARGE', 'out of memory'),
   // Like `too-large`, except for the first job of the worker.
@@ -120,6 +127,11 @@ function requestOf(text) {
 }
 
 channel.on('data', (chunk) => {
+  if (respondsEarly) {
+    channel.pause();
+    send({ kind: 'begun' });
+    return reply('early');
+  }
   for (const packet of packets.read(chunk)) {
     if (onReply) onReply(packet);
     else void begin(packet);
