@@ -56,7 +56,6 @@ export function jpegSegment(code: number, data: Uint8Array | string): Buffer {
   return join(0xff, code, length >>> 8, length & 0xff, data);
 }
 
-/** Inserts bytes after SOI. */
 export function afterSoi(jpeg: Uint8Array, ...parts: readonly Uint8Array[]): Buffer {
   return join(jpeg.subarray(0, 2), ...parts, jpeg.subarray(2));
 }
@@ -66,7 +65,6 @@ export function pngChunk(type: string, data: Uint8Array | string = ''): Buffer {
   return join(u32be(data.length), body, u32be(crc32(body)));
 }
 
-/** Flips a bit in the CRC of the last chunk of a type. */
 export function withWrongCrc(png: Uint8Array, type: string): Buffer {
   const wrong = Buffer.from(png);
   const at = wrong.lastIndexOf(type, undefined, 'latin1');
@@ -75,7 +73,6 @@ export function withWrongCrc(png: Uint8Array, type: string): Buffer {
   return wrong;
 }
 
-/** Inserts chunks after IHDR. */
 export function afterIhdr(png: Uint8Array, ...chunks: readonly Uint8Array[]): Buffer {
   return join(png.subarray(0, 33), ...chunks, png.subarray(33));
 }

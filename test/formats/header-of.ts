@@ -4,7 +4,6 @@ import { MediaError } from '../../src/contract/errors.ts';
 import { readImageHeader } from '../../src/formats/containers.ts';
 import type { ImageHeader } from '../../src/formats/image-header.ts';
 
-/** Reads a file of the corpus by `category/file`. */
 export const corpusFile = (name: string) => readFileSync(`fixtures/corpus/${name}`);
 
 export const corpusCategories: readonly string[] = readdirSync('fixtures/corpus', {
@@ -55,7 +54,6 @@ export function verdictOn(bytes: Uint8Array): Verdict {
   }
 }
 
-/** Header of bytes that must have one. */
 export function headerOf(bytes: Uint8Array): ImageHeader {
   const verdict = verdictOn(bytes);
   return typeof verdict === 'string' ? expect.fail(`the verdict is ${verdict}`) : verdict;

@@ -5,7 +5,6 @@ import sharp from 'sharp';
 import { decodeImage, drawDifference } from '../support/images/image-comparison.ts';
 import { fixturesUrl, type GoldenRow } from './golden-table.ts';
 
-/** A row and its result. */
 export interface ComparedRow {
   readonly row: GoldenRow;
   /** The golden, or the original if it is expected unmodified; `undefined` if the golden is missing. */
@@ -44,7 +43,6 @@ export async function removePage(): Promise<void> {
   await rm(path.join(directory, 'goldens'), { recursive: true, force: true });
 }
 
-/** Writes the page of rows, failures first. */
 export async function writePage(compared: readonly ComparedRow[]): Promise<void> {
   const sorted = [...compared].sort(
     (one, other) =>
@@ -90,7 +88,7 @@ async function writeArticle({ row, expected, actual, differences }: ComparedRow)
   return `<article id="${escapeHtml(row.name)}"${differences.length > 0 ? ' class="fails"' : ''}>
 <h3>${escapeHtml(row.name)}</h3>
 <p><code>${escapeHtml(row.target)}</code></p>
-<p>${escapeHtml(row.facts.join(', '))}</p>
+<p>${escapeHtml(row.expectations.join(', '))}</p>
 ${differences.map((difference) => `<p><strong>${escapeHtml(difference)}</strong></p>`).join('\n')}
 <div>${figures.join('')}</div>
 </article>`;

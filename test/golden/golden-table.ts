@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type SourceFormat, sourceFormats } from '../../src/contract/image-formats.ts';
 
-/** Directory of the fixtures. */
 export const fixturesUrl = new URL('../../fixtures/', import.meta.url);
 
 /** A row of `fixtures/goldens.tsv`: an original, a request, and the expected result. */
@@ -42,8 +41,7 @@ export function readGoldenTable() {
       /** One per frame; `undefined`, like `plays` (0: for ever), for a still. */
       delaysMs: delays === '-' ? undefined : parseDelays(delays),
       plays: plays === '-' ? undefined : Number(plays),
-      /** All cells after the golden's name. */
-      facts: row.slice(4),
+      expectations: row.slice(4),
     };
   });
 }

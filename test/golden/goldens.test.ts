@@ -15,7 +15,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { outputFormats, sourceFormats } from '../../src/contract/image-formats.ts';
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
 import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
-import { compareFacts, compareImages, decodeImage } from '../support/images/image-comparison.ts';
+import {
+  compareImages,
+  compareProperties,
+  decodeImage,
+} from '../support/images/image-comparison.ts';
 import { shareTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 import { type ComparedRow, pageFile, removePage, writePage } from './golden-page.ts';
@@ -42,7 +46,6 @@ afterAll(async () => {
 const readOriginal = (original: string): Buffer =>
   readFileSync(new URL(encodeURI(original), fixturesUrl));
 
-/** Bytes of a golden; `undefined` if missing. */
 function readGolden(golden: string): Buffer | undefined {
   const file = path.join(directory, golden);
   return existsSync(file) ? readFileSync(file) : undefined;
@@ -113,7 +116,6 @@ test('the table covers every kind, format, quality and orientation', async () =>
     .map((row) => requestOf(row));
   const stored = resourceNames.filter((name) => resourceRows[name].originKey !== undefined);
   expect(new Set(requests.map(({ resource }) => resource))).toEqual(new Set(stored));
-  // Every format by name, and the original's.
   const formats = new Set([...Object.keys(outputFormats), undefined]);
   expect(new Set(requests.map(({ format }) => format))).toEqual(formats);
   expect(new Set(requests.map(({ quality }) => quality)).size).toBe(3);
@@ -125,7 +127,7 @@ test('the table covers every kind, format, quality and orientation', async () =>
 
 /** Properties read from the bytes. */
 async function compareMetadata(row: GoldenRow, body: Buffer): Promise<string[]> {
-  const wanted = {
+  const expected = {
     format: row.format,
     size: `${row.widthPx}x${row.heightPx}`,
     frames: row.delaysMs?.length ?? 1,
@@ -135,14 +137,14 @@ async function compareMetadata(row: GoldenRow, body: Buffer): Promise<string[]> 
   const metadata = await sharp(body).metadata();
   const heifFormat = metadata.compression === 'hevc' ? 'heic' : 'avif';
   const isAnimated = (metadata.pages ?? 1) > 1 && row.format !== 'avif';
-  const given = {
+  const actual = {
     format: metadata.format === 'heif' ? heifFormat : metadata.format,
     size: `${metadata.width}x${metadata.pageHeight ?? metadata.height}`,
     frames: metadata.pages ?? 1,
     delays: isAnimated ? metadata.delay?.join(' ') : undefined,
     plays: isAnimated ? metadata.loop : undefined,
   };
-  const differences = compareFacts(wanted, given);
+  const differences = compareProperties(expected, actual);
   const { exif, icc, iptc, xmp, comments } = metadata;
   const hasMetadata =
     row.golden !== undefined && (exif ?? icc ?? iptc ?? xmp ?? comments) !== undefined;

@@ -33,7 +33,6 @@ test.each([
   },
 );
 
-/** Draws a strip of frames with a number of colours. */
 function drawColours(widthPx: number, heightPx: number, colours: number, frames = 1): Pixels {
   const data = new Uint8Array(4 * widthPx * heightPx * frames);
   for (let at = 0; at < data.length; at += 4) {

@@ -22,7 +22,6 @@ function limit(pool: TestPool, limits: (pid: number) => string): void {
   execFileSync('setpriv', ['--reuid', user, '--regid', user, '--clear-groups', ...prlimit]);
 }
 
-/** Job that renders a square picture as a PNG of its size. */
 const still = (source: RenderJob['source'], edgePx: number): RenderJob => ({
   ...anyJob,
   source,

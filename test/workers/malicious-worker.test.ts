@@ -137,7 +137,6 @@ const falseMessages: [what: string, send: (pool: TestPool) => Promise<unknown>][
 ];
 
 describe('a compromised worker', () => {
-  /** Returns the stream as the frame. */
   const frames = {
     async *decode({ stream }: { readonly stream: Uint8Array }) {
       yield stream;

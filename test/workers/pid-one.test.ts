@@ -12,7 +12,6 @@ const canBePidOne = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'tr
 
 const isDefunct = (pid: number) => /^State:\tZ/m.test(readProcessFile(pid, 'status'));
 
-/** Starts a service as PID 1. */
 async function useFirstProcess(environment: Readonly<Record<string, string>> = {}) {
   const { path } = await useTemporaryDirectory();
   cpSync('fixtures/video/clip-h264.mp4', join(path, 'attachments/1/2/clip.mp4'));

@@ -65,11 +65,10 @@ describe('a pool of two workers', () => {
   test('retries the job of a killed worker in a new one', async () => {
     const { renderer, say, log } = shared.pool;
     const old = new Set(renderer.processIds);
-    // Both have done a job.
     await Promise.all([say('a'), say('b')]);
     const response = say('stand-still 1');
     await killWorker(log, 0);
-    expect(await response).toMatch(/ went on$/);
+    expect(await response).toMatch(/ continued$/);
     expect(old).not.toContain(processIdIn(await response));
     expect(shared.counted()).toEqual({ ...unharmed, restarts: 1 });
     expect(log.count('render worker died during a job; retrying in a new worker')).toBe(1);
@@ -240,7 +239,6 @@ describe('the worker pool', () => {
   test('leaves no process and no waiting job when it stops', async () => {
     const { renderer, say } = await start({ workers: two });
     const { processIds } = renderer;
-    // Two run, one waits.
     const jobs = ['hang', 'hang', 'wait'].map((command) => say(command, late));
     await sent();
     renderer.stop();

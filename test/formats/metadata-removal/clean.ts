@@ -8,7 +8,6 @@ export interface Cleaned {
   readonly maxBuffered: number;
 }
 
-/** Bytes of the prefix from which the format is detected. */
 const PREFIX_BYTES = 4096;
 
 /** Cleans a file in chunks of these sizes, in turn; by default in one. */
@@ -42,7 +41,7 @@ export function clean(file: Uint8Array, chunkSizes: readonly number[] = [file.le
 }
 
 /** Cleans a file in one chunk. Expects the same for other chunks, and nothing more to remove. */
-export function cleanInAllWays(file: Uint8Array): Buffer {
+export function cleanInAnyChunks(file: Uint8Array): Buffer {
   const { bytes, hasRemoved } = clean(file);
   expect(hasRemoved).toBe(!bytes.equals(file));
   for (const chunkSizes of [[1], [7, 1, 4096, 13], [65_536]]) {
@@ -56,7 +55,6 @@ export function cleanInAllWays(file: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Text in all metadata of the samples. */
 export const SECRET = 'S3CRET-48.8584N-2.2945E';
 
 /** Expects a file to contain the secret before it is cleaned, and not after. */

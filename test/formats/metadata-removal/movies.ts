@@ -9,20 +9,15 @@ export interface MovieTrack {
   readonly sizes?: 'stsz' | 'stz2' | 'constant';
   readonly offsets?: 'stco' | 'co64';
   readonly entry?: Buffer;
-  /** Name in the handler box. */
   readonly name?: string;
-  /** Boxes that come last in the track. */
   readonly boxes?: readonly Buffer[];
 }
 
 export interface MovieOptions {
   /** `last`: after the media data. */
   readonly index?: 'first' | 'last';
-  /** Version of the headers with times. */
   readonly version?: 0 | 1;
-  /** Boxes that come last in the movie. */
   readonly boxes?: readonly Buffer[];
-  /** Boxes that come after the file type. */
   readonly fileBoxes?: readonly Buffer[];
   readonly dataHeader?: (payload: Buffer) => Buffer;
 }
@@ -54,7 +49,6 @@ const headerOf = (type: string, version: 0 | 1, ...rest: readonly Part[]) => {
   return fullBox(type, version, 0, time, time, ...rest);
 };
 
-/** Writes a movie (ISO/IEC 14496-12). */
 export function createMovie(tracks: readonly MovieTrack[], options: MovieOptions = {}): Buffer {
   const { fileBoxes = [], dataHeader = (payload) => box('mdat', payload) } = options;
   const type = join(box('ftyp', 'mp42', u32be(0), 'mp42isom'), ...fileBoxes);

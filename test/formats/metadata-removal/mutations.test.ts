@@ -55,7 +55,6 @@ function expectSame(one: Buffer | string, other: Buffer | string): void {
   else expect(one.equals(other)).toBe(true);
 }
 
-/** Shows where two files differ. */
 function describeChange(one: Buffer, other: Buffer): string {
   const at = one.findIndex((byte, index) => byte !== other[index]);
   return `at ${at}: ${one.toString('hex', at, at + 8)} became ${other.toString('hex', at, at + 8)}`;

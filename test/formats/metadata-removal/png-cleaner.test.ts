@@ -6,7 +6,7 @@ import { MetadataRemovalError } from '../../../src/formats/metadata-removal/clea
 import { hasValidCrc, iteratePngChunks } from '../../../src/formats/png/png-chunks.ts';
 import { afterIhdr, join, pngChunk, put, tiffOrientation } from '../containers.ts';
 import { corpusFile, corpusFiles, headerOf } from '../header-of.ts';
-import { clean, cleanInAllWays, expectNoSecret, SECRET } from './clean.ts';
+import { clean, cleanInAnyChunks, expectNoSecret, SECRET } from './clean.ts';
 import { expectSamePicture } from './pixels.ts';
 
 const blank = await sharp({ create: { width: 4, height: 2, channels: 3, background: '#c33' } })
@@ -25,7 +25,7 @@ describe('a cleaned PNG', () => {
     ['iDOT', join(SECRET, 'x'.repeat(200_000), SECRET)],
   ])('has no %s', async (type, payload) => {
     const file = afterIhdr(blank, pngChunk(type, payload));
-    const cleaned = cleanInAllWays(file);
+    const cleaned = cleanInAnyChunks(file);
     expectNoSecret(file, cleaned);
     expect(cleaned.includes(type)).toBe(false);
     expectRightCrcs(cleaned);
@@ -35,7 +35,7 @@ describe('a cleaned PNG', () => {
   test.each([1, 2, 6, 8])('has the orientation %i and no other EXIF', async (orientation) => {
     const exif = pngChunk('eXIf', join(tiffOrientation(orientation, 'MM'), SECRET));
     const file = afterIhdr(blank, exif, pngChunk('eXIf', tiffOrientation(3)));
-    const cleaned = cleanInAllWays(file);
+    const cleaned = cleanInAnyChunks(file);
     expectNoSecret(file, cleaned);
     expect(headerOf(cleaned).orientation).toBe(orientation);
     expect(cleaned.lastIndexOf('eXIf')).toBe(cleaned.indexOf('eXIf'));
@@ -46,14 +46,14 @@ describe('a cleaned PNG', () => {
   test('has the orientation of an EXIF block that is longer than the buffer', async () => {
     const exif = join(tiffOrientation(6), 'x'.repeat(300_000), SECRET);
     const file = afterIhdr(blank, pngChunk('eXIf', exif));
-    const cleaned = cleanInAllWays(file);
+    const cleaned = cleanInAnyChunks(file);
     expectNoSecret(file, cleaned);
     expect(headerOf(cleaned).orientation).toBe(6);
     expectRightCrcs(cleaned);
   });
 
   test('has zeros after its end', () => {
-    const cleaned = cleanInAllWays(join(blank, SECRET, pngChunk('IEND')));
+    const cleaned = cleanInAnyChunks(join(blank, SECRET, pngChunk('IEND')));
     expect(cleaned).toEqual(join(blank, Buffer.alloc(SECRET.length + 12)));
   });
 
@@ -61,13 +61,13 @@ describe('a cleaned PNG', () => {
     const types = ['cHRM', 'gAMA', 'iCCP', 'sBIT', 'sRGB', 'cICP', 'mDCV', 'cLLI', 'bKGD', 'hIST'];
     const more = ['tRNS', 'pHYs', 'acTL', 'fcTL', 'fdAT', 'PLTE'];
     const file = afterIhdr(blank, ...[...types, ...more].map((type) => pngChunk(type, 'payload')));
-    expect(cleanInAllWays(file).equals(file)).toBe(true);
+    expect(cleanInAnyChunks(file).equals(file)).toBe(true);
   });
 
   test('has the same pixels in all frames', async () => {
     for (const name of corpusFiles('apng', 'png-8', 'png-orientation', 'png-alpha')) {
       const file = corpusFile(name);
-      await expectSamePicture(cleanInAllWays(file), file);
+      await expectSamePicture(cleanInAnyChunks(file), file);
     }
   });
 });

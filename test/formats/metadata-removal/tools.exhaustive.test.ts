@@ -190,7 +190,6 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   }
 });
 
-/** A hash of the image data of a PNG. */
 function pixelDigest(png: Buffer): string {
   const hash = createHash('sha256');
   for (let at = 8; at < png.length; ) {

@@ -27,8 +27,8 @@ function transparent(bits: number, type: 0 | 2, value: number): Buffer {
 }
 
 test('a bare PNG can be passed through', () => {
-  const facts = { format: 'png', widthPx: 36, heightPx: 28, isPlain: true };
-  expect(verdictOn(png)).toEqual({ ...facts, ...plainStill });
+  const expected = { format: 'png', widthPx: 36, heightPx: 28, isPlain: true };
+  expect(verdictOn(png)).toEqual({ ...expected, ...plainStill });
 });
 
 const harmless = { gAMA: 4, cHRM: 32, sRGB: 1, sBIT: 3, bKGD: 6, hIST: 2, pHYs: 9, tRNS: 6 };

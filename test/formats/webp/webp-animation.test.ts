@@ -22,7 +22,6 @@ const PALETTE = [
   [90, 180, 30, 128],
 ] as const;
 
-/** RGBA bytes of one frame. */
 function draw({ width, height }: Size, pixelAt: (x: number, y: number) => Pixel): Buffer {
   const places = [...Array(width * height).keys()];
   return Buffer.from(places.flatMap((at) => pixelAt(at % width, Math.floor(at / width))));

@@ -69,7 +69,7 @@ export function compareImages(
   actual: DecodedImage,
   rule: PixelRule,
 ): string[] {
-  const differences = compareFacts(shapeOf(expected), shapeOf(actual));
+  const differences = compareProperties(shapeOf(expected), shapeOf(actual));
   if (differences.length > 0) return differences;
   return expected.frames.flatMap((frame, index) => {
     const other = actual.frames[index] ?? new Uint8Array();
@@ -102,10 +102,10 @@ const shapeOf = ({ widthPx, heightPx, frames, delaysMs, plays }: DecodedImage) =
   plays,
 });
 
-type Facts = Readonly<Record<string, unknown>>;
+type Properties = Readonly<Record<string, unknown>>;
 
 /** Compares properties by name. @returns differences, one sentence each */
-export const compareFacts = (wanted: Facts, given: Facts): string[] =>
+export const compareProperties = (wanted: Properties, given: Properties): string[] =>
   Object.keys(wanted)
     .filter((fact) => wanted[fact] !== given[fact])
     .map((fact) => `expected ${fact} ${wanted[fact]} but received ${given[fact]}`);

@@ -33,7 +33,7 @@ const commands = {
   rest: (ms) => setTimeout(() => reply(`${whoAmI()} rested`), Number(ms)),
   // Reports that it works, then hangs; the first jobs of the worker return at once.
   'stand-still': (firstJobs) => {
-    if (jobs <= Number(firstJobs)) return reply(`${whoAmI()} went on`);
+    if (jobs <= Number(firstJobs)) return reply(`${whoAmI()} continued`);
     process.stderr.write('stands still\n', commands.hang);
   },
   crash: () => setImmediate(() => process.abort()),

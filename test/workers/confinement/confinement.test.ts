@@ -161,7 +161,6 @@ describe('a confined worker (limits of Linux)', () => {
     expect(tight.counted()).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
-  /** A picture of one colour. */
   const paint = ({ widthPx: width, heightPx: height }: RenderJob['size']) =>
     sharp({ create: { width, height, channels: 4, background: '#abcd' } });
 

@@ -58,12 +58,12 @@ const screen = { widthPx: 2, heightPx: 1, indexBits: 2 } as const;
 describe('a rewritten GIF', () => {
   test.each(gifs)('shows the same frames, and has no other data: %s', async (file) => {
     const original = soil(corpusFile(file));
-    const facts = headerOf(original);
-    if (facts.isRewritable !== true) return;
+    const header = headerOf(original);
+    if (header.isRewritable !== true) return;
     const written = rewrite(original);
-    expect(headerOf(written)).toEqual({ ...facts, isClean: true });
+    expect(headerOf(written)).toEqual({ ...header, isClean: true });
     expect(/secret/i.test(written.toString('latin1'))).toBe(false);
-    expect(await decode(written, facts)).toBe(await decode(original, facts));
+    expect(await decode(written, header)).toBe(await decode(original, header));
   });
 
   test('keeps the delay and disposal of each frame, and has no delay for a still', () => {
@@ -131,8 +131,8 @@ describe('the image data of a GIF', () => {
       });
       const at = gif.length - 2 - random.integer(Math.max(1, Math.floor(gif.length / 2)));
       gif[at] = (gif[at] ?? 0) ^ (1 << random.integer(8));
-      const facts = verdictOn(gif); // none where a sub-block does not end
-      if (typeof facts === 'string' || facts.isRewritable !== true || facts.frames < 2) continue;
+      const header = verdictOn(gif); // none where a sub-block does not end
+      if (typeof header === 'string' || header.isRewritable !== true || header.frames < 2) continue;
       const decoding = sharp(gif, { failOn: 'warning', animated: true }).raw().toBuffer();
       const isDecoded = await decoding.then(
         () => true,

@@ -22,7 +22,6 @@ import {
   withGap,
 } from '../../support/videos.ts';
 
-/** Returns the poster at its own size as a PNG. */
 async function makePoster(
   source: ByteSource,
   decoder: FrameDecoder = new BareDecoder(),
@@ -96,11 +95,11 @@ test.skipIf(!hasFfmpeg).each([
   ['pcm_mulaw', 'a.wav', 'pcm'],
   ['pcm_alaw', 'a.mov', 'pcm'],
 ])('audio of %s in %s has the codec %s', async (coder, file, codec) => {
-  const facts = await inspectAv(
+  const metadata = await inspectAv(
     memorySource(await runFfmpeg(`-f lavfi -i sine=r=48000 -t 1 -c:a ${coder}`, file)),
   );
-  expect(facts).toMatchObject({ codec, kind: 'audio', hasAudio: true, video: undefined });
-  expect(facts.durationS).toBeCloseTo(1, 0);
+  expect(metadata).toMatchObject({ codec, kind: 'audio', hasAudio: true, video: undefined });
+  expect(metadata.durationS).toBeCloseTo(1, 0);
 });
 
 test('reads the duration of fragments from the track header', async () => {
