@@ -90,9 +90,7 @@ async function* readRange(
   yield await original.read(start, end, signal);
 }
 
-/**
- * Replies to a request. An error that is not the original's fails the job. @throws `signal.reason` if the worker ends
- */
+/** Replies to a request. Errors that are not the original's fail the job. @throws `signal.reason`, the worker's end */
 export async function reply(
   channel: Socket,
   open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,

@@ -8,9 +8,7 @@ const MAX_BLOCK_BYTES = 255;
 /** Slots of the hash table of strings, a power of two: several times the number of codes. */
 const SLOTS = 1 << 14;
 
-/**
- * Returns code size and sub-blocks (GIF89a appendix F). @param indices row by row; @param rootBits of an index, 2 to 8
- */
+/** Returns code size and sub-blocks (GIF89a appendix F). @param indices by row; @param rootBits of an index, 2 to 8 */
 export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Array {
   const clear = 1 << rootBits;
   const output = new BlockWriter(rootBits);

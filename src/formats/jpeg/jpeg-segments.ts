@@ -98,9 +98,7 @@ function findByte(jpeg: Uint8Array, start: number): number {
   return far === -1 ? jpeg.length : far;
 }
 
-/**
- * Drops junk between segments (ITU-T T.81 B.1.1.2) before the first scan, so that libjpeg warns only of real damage.
- */
+/** Drops junk between segments (T.81 B.1.1.2) before the first scan, so that libjpeg warns only of real damage. */
 export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];
   for (const { code, at, end } of iterateJpegSegments(jpeg)) {

@@ -14,7 +14,7 @@ import { cleanWebp } from './webp-cleaner.ts';
 
 export { MetadataRemovalError };
 
-/** Removes metadata from a file while it streams, in constant memory and linear time. */
+/** Removes metadata from a streamed file in constant memory and linear time. Methods throw `MetadataRemovalError`. */
 export interface MetadataCleaner {
   /** Returns the final cleaned bytes; buffers at most 64 KiB (of a HEIC, its index). May share memory with `chunk`. */
   write(chunk: Uint8Array): readonly Uint8Array[];
@@ -56,7 +56,7 @@ const FORMATS: readonly CleanableFormat[] = [
   },
 ];
 
-/** `undefined` for a format that is stored unchanged. @param prefix at least 4 KiB, or the complete file */
+/** Returns `undefined` for a format that is stored unchanged. @param prefix at least 4 KiB, or the complete file */
 export function createMetadataCleaner(prefix: Uint8Array): MetadataCleaner | undefined {
   const format = FORMATS.find(({ matches }) => matches(prefix));
   if (format === undefined) return undefined;

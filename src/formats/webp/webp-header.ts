@@ -19,7 +19,7 @@ const FRAME_HEADER_BYTES = 16;
 /** Maximum chunks: 50 000 frames, the maximum setting, of three chunks and an ANMF each. */
 const MAX_CHUNKS = 200_000;
 
-/** As in libwebp 1.6, chunks must fill the RIFF size exactly, and bytes after it are not part of the image. */
+/** Reads a WebP header (RFC 9649). As in libwebp 1.6, chunks fill the RIFF size exactly; later bytes do not count. */
 export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);

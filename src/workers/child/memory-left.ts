@@ -6,9 +6,7 @@ const SLACK_BYTES = 32 * 1024 ** 2;
 /** Maximum trial allocation in bytes: the kernel may refuse larger ones (proc(5), `overcommit_memory`). */
 const TRIAL_BYTES = 64 * 1024 ** 2;
 
-/**
- * Whether trial allocations get all memory that RLIMIT_DATA allows. If not, the machine is at fault for a failed one.
- */
+/** Whether trial allocations get all that RLIMIT_DATA allows; otherwise the machine is at fault for a failure. */
 export function hasMemoryLeft(): boolean {
   const trials: Uint8Array[] = [];
   try {

@@ -14,7 +14,7 @@ import { fromPixels, resize } from './pixels.ts';
 import { renderAnimation } from './render-animation.ts';
 
 /**
- * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode. @throws MediaError; others are bugs
+ * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode. Errors except MediaErrors are bugs.
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   try {

@@ -35,9 +35,7 @@ function isRootWith(...capabilities: readonly number[]): boolean {
 
 const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all'];
 
-/**
- * Changes the user (by number: passwd has no name for it) and forbids new privileges. The program ends with its parent.
- */
+/** Changes the user (by number: passwd has no name) and forbids new privileges. The program ends with its parent. */
 export function becomeUser(userId: number | undefined, ...options: readonly string[]): string[] {
   const user =
     userId === undefined ? [] : ['--reuid', `${userId}`, '--regid', `${userId}`, '--clear-groups'];

@@ -9,9 +9,7 @@ export interface Confinement {
   readonly refusals: readonly string[];
   /** Whether the process has its own PID, mount, IPC and network namespaces. */
   readonly isIsolated: boolean;
-  /**
-   * `own`: without other processes; `namespace`: cannot read others' memory and environment; `shared`: the service's.
-   */
+  /** `own`: no other processes; `namespace`: cannot read others' memory or environment; `shared`: the service's. */
   readonly user: 'own' | 'namespace' | 'shared';
   /** Whether a seccomp(2) filter denies calls that a decoder does not need. */
   readonly isFiltered: boolean;

@@ -80,9 +80,7 @@ export class ForkServer {
     return listSandboxes(this.#program, refusals);
   }
 
-  /**
-   * Returns a function that kills the process. @param isGroup whether it leads a process group that is killed with it
-   */
+  /** Returns a function that kills the process. @param isGroup whether it leads a process group, killed with it */
   startProgram(
     { sandbox, memoryBytes }: ProgramStart,
     args: readonly string[],

@@ -47,7 +47,7 @@ export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
   const container = await sniffContainer(cache);
   if (container === undefined) throw corruptMedia('neither video nor audio');
   const kind = kindOf(container);
-  const nothing = {
+  const common = {
     container,
     kind,
     codec: undefined,
@@ -57,7 +57,7 @@ export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
   if (container === 'mp3') {
     const posterError = unsupported('audio only');
     const durationS = round(await readMp3DurationS(cache, MAX_DURATION_BYTES));
-    return { ...nothing, codec: 'mp3', durationS, hasAudio: true, posterError };
+    return { ...common, codec: 'mp3', durationS, hasAudio: true, posterError };
   }
   const guarded = new GuardedSource(cache, container);
   try {
@@ -71,7 +71,7 @@ export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
     const isEncrypted = guarded.iso?.tracks.some(({ entry }) => entry === 'encv');
     const hasAudio = kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo);
     return {
-      ...nothing,
+      ...common,
       hasAudio,
       posterError: isEncrypted ? unsupported('an encrypted track') : posterError,
     };

@@ -15,9 +15,7 @@ export interface KeyFrame {
   readonly alpha: Uint8Array | undefined;
 }
 
-/**
- * Yields candidates: the first key frame, then readable ones at later times. @throws MediaError for an unreadable first
- */
+/** Yields the first key frame, then readable ones at later times. @throws MediaError for an unreadable first one */
 export async function* readKeyFrames(
   opened: OpenedAv,
   track: InputVideoTrack,
