@@ -32,7 +32,7 @@ const TURNS = [0, 0, 180, 180, 270, 90, 90, 270];
 const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
 
 /** Undoes an EXIF orientation. */
-export async function upright(image: Sharp, orientation: Orientation): Promise<Sharp> {
+export async function autoOrient(image: Sharp, orientation: Orientation): Promise<Sharp> {
   if (orientation === 1) return image;
   // sharp flips before it rotates.
   const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation - 1]);

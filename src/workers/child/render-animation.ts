@@ -15,7 +15,7 @@ import {
   openOriginal,
   REDUCTION,
 } from './open-original.ts';
-import { fromPixels, type Pixels, resize, toPixels, upright } from './pixels.ts';
+import { autoOrient, fromPixels, type Pixels, resize, toPixels } from './pixels.ts';
 
 /** Bytes of decoded frames in memory; a longer animation is decoded in batches. */
 const BATCH_BYTES = 64 * 1024 * 1024;
@@ -147,7 +147,7 @@ async function renderOneByOne(
   let placedBytes = 0;
   for (let start = 0; start < data.length; start += frameBytes) {
     const frame = { data: data.subarray(start, start + frameBytes), widthPx, heightPx, channels };
-    const image = await upright(fromPixels(frame), job.orientation);
+    const image = await autoOrient(fromPixels(frame), job.orientation);
     const rendered = await resize(image, job).raw().toBuffer();
     target.set(rendered, placedBytes);
     placedBytes += rendered.length;

@@ -12,7 +12,7 @@ import type {
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkResultSize, encodeStill } from '../encode.ts';
 import { type CodedPicture, toRgb } from '../picture-to-rgb.ts';
-import { fromPixels, type Pixels, resize, toPixels, upright } from '../pixels.ts';
+import { autoOrient, fromPixels, type Pixels, resize, toPixels } from '../pixels.ts';
 import { BlockCache } from './block-cache.ts';
 import './colour-names.ts';
 import { toElementaryStream } from './elementary-stream.ts';
@@ -87,7 +87,7 @@ export async function renderPoster(
   // The luma of alpha has the full range, regardless of its stream's declaration (WebM container guidelines).
   const opacity = alpha && { ...alpha, matrix: 0, isFullRange: true };
   const pixels = toRgb(picture, opacity, mapToSrgb(codePointsOf(colour)));
-  const image = resize(await upright(await square(pixels, size), orientation), job);
+  const image = resize(await autoOrient(await square(pixels, size), orientation), job);
   return checkResultSize(await encodeStill(image, job), job);
 }
 
