@@ -34,7 +34,7 @@ const s3 = new S3Client({
 
 await createBucket(S3_BUCKET);
 await createBucket(RESULT_S3_BUCKET);
-await boundRenderings();
+await limitRenderings();
 if (SAMPLES_DIR !== undefined) await putSamples();
 
 async function createBucket(Bucket) {
@@ -48,7 +48,7 @@ async function createBucket(Bucket) {
 }
 
 /** Also for an existing bucket: without a lifecycle rule, renderings are never deleted. */
-async function boundRenderings() {
+async function limitRenderings() {
   const Bucket = RESULT_S3_BUCKET;
   const found = await find(new GetBucketLifecycleConfigurationCommand({ Bucket }));
   // Without rules, the response is a 404; older versions of Garage return an empty 204.

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
-import { describePlace } from './config/variables/storage-settings.ts';
+import { describeLocation } from './config/variables/storage-settings.ts';
 import { externalKeyOf } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { Doubles } from './doubles.ts';
@@ -87,7 +87,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const clock: Clock = parts.clock ?? { nowMs: () => performance.now() };
   const meter = new PrometheusMeter();
   const tools = { clock, wallClock, meter, log };
-  const originHealth = new OriginHealth(clock, log, describePlace(config.storage));
+  const originHealth = new OriginHealth(clock, log, describeLocation(config.storage));
   const storage = await openStorage(config.storage, config.originLimits);
   const uploads = config.uploads && (await openStorage(config.uploads, config.originLimits));
   const defaultAvatars = await loadDefaultAvatars();

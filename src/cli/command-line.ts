@@ -62,7 +62,9 @@ const OPTIONS = `Options:
 
 /**
  * Runs a command line; returns how it ended, after errors were written to `stderr`.
- * @param args the arguments after the program's name @throws bugs of ours
+ *
+ * @param args the arguments after the program's name
+ * @throws bugs of ours
  */
 export async function runCommandLine(
   args: readonly string[],

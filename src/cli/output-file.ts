@@ -33,6 +33,6 @@ export async function writeOutputFile(
   const root = dirname(target);
   // Without the target's name, which may already have the maximum length.
   const temporaryPath = join(root, `.darkroom-${randomBytes(8).toString('hex')}`);
-  const place = { path: target, temporaryPath, root, mode: status?.mode };
-  await writeAtomically(Readable.from(chunks, { signal }), place).catch(fail);
+  const output = { path: target, temporaryPath, root, mode: status?.mode };
+  await writeAtomically(Readable.from(chunks, { signal }), output).catch(fail);
 }

@@ -64,6 +64,7 @@ export type Config = ReturnType<typeof readConfig>;
 
 /**
  * Reads the configuration. An empty variable counts as unset, except with `mayBeEmpty`.
+ *
  * @param memoryBytes memory of the machine or container, for the defaults
  * @throws ConfigError with every fault: name, expected syntax and received value
  */
@@ -176,7 +177,7 @@ export function readConfig(variables: Environment, memoryBytes = readMemoryBytes
     },
     versions: {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
-      goneForMs: compatibility.missingForMs,
+      missingForMs: compatibility.missingForMs,
     },
     parseOptions: {
       ...compatibility.parseOptions,

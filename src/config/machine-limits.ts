@@ -8,9 +8,7 @@ const QUOTA_FILES = [
   ['/sys/fs/cgroup/cpu/cpu.cfs_quota_us', '/sys/fs/cgroup/cpu/cpu.cfs_period_us'],
 ];
 
-/**
- * Returns the number of cores of the CPU affinity, or of the container's quota if that is less; Node 20 ignores quotas.
- */
+/** Returns the number of available cores: Node's, or the container's CPU quota if lower, which Node 20 ignores. */
 export function countCores(readText: (path: string) => string = readUtf8): number {
   const quotas = QUOTA_FILES.flatMap((paths) => {
     try {
@@ -80,21 +78,12 @@ const GROWS_FROM_BYTES = 384 * MEBIBYTE;
 const GROWS_OVER_BYTES = 4_096 * MEBIBYTE;
 
 /** Ratio of a worker's private memory to its pages in use; 62 to 83 % of them were measured. */
-const BOUND_FACTOR = 4 / 3;
+const PRIVATE_MEMORY_RATIO = 4 / 3;
 
 /** Full default of `WORKER_MEMORY_BYTES`, for 100 megapixels. */
 export const FULL_WORKER_BYTES = 2_560 * MEBIBYTE;
 
-/**
- * Derives the defaults of memory settings. For one core, in MiB:
- *
- * | Memory | CACHE_MEMORY | CACHE_ORIGINALS | ORIGINALS_MEMORY | RELAY_MEMORY | all workers |
- * |---|---|---|---|---|---|
- * | 512 | 8 | 2 | 16 | 8 | 480 |
- * | 1024 | 40 | 10 | 80 | 20 | 1008 |
- * | 4096 | 232 | 58 | 464 | 116 | 2560 |
- * | 4480 | 256 | 64 | 512 | 128 | 2560 |
- */
+/** Derives the defaults of memory settings; `machine-limits.test.ts` has a table of examples. */
 export function planMemory(memoryBytes: number, cores: number) {
   const fraction = Math.min(Math.max((memoryBytes - GROWS_FROM_BYTES) / GROWS_OVER_BYTES, 0), 1);
   const names = Object.keys(memoryDefaults) as MemorySetting[];
@@ -106,7 +95,7 @@ export function planMemory(memoryBytes: number, cores: number) {
   ) as Readonly<Record<MemorySetting, number>>;
   const takenBytes = names.reduce((sum, name) => sum + defaults[name], OWN_BYTES);
   const leftBytes = Math.max(memoryBytes - takenBytes, 0);
-  const maxBytes = roundDown(leftBytes * BOUND_FACTOR);
+  const maxBytes = roundDown(leftBytes * PRIVATE_MEMORY_RATIO);
   const workersBytes = Math.min(maxBytes, cores * FULL_WORKER_BYTES);
   return { defaults, workersBytes, spareBytes: maxBytes - workersBytes };
 }
@@ -120,7 +109,7 @@ export function addMemory<Parts extends Readonly<Record<string, number>>>(
   const workersBytes = workers.light * workerBytes.light + workers.heavy * workerBytes.heavy;
   const neededBytes = Object.values(parts).reduce(
     (sum, bytes) => sum + bytes,
-    OWN_BYTES + workersBytes / BOUND_FACTOR,
+    OWN_BYTES + workersBytes / PRIVATE_MEMORY_RATIO,
   );
   return { totalBytes, ...parts, workerBytes, neededBytes, isShort: neededBytes > totalBytes };
 }
@@ -146,8 +135,9 @@ const HEAVY_BYTES = 1_024 * MEBIBYTE;
  * Plans the render processes of each lane, and the limit of their private memory. The light lane has one process more
  * than cores if the memory suffices: a worker that waits for its input leaves a core idle. With too little memory for
  * two lanes, all renders use the light one.
- * @param memoryBytes memory of one light and one heavy process per core @param spareBytes for the additional light
- *   process
+ *
+ * @param memoryBytes memory of one light and one heavy process per core
+ * @param spareBytes memory for the additional light process
  */
 export function planWorkers(
   cores: number,
@@ -196,10 +186,7 @@ export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | 
 /** For systems that report no limit; macOS has at least as many. */
 const ASSUMED_FILES = 10_240;
 
-/**
- * Returns the number of files that the rest of the service does not need: without a limit, many clients would make the
- * storage fail.
- */
+/** Returns the files left for connections: more would leave the storage without files. */
 export function planConnections(
   otherFiles: number,
   openFilesLimit: number | undefined = readOpenFilesLimit(),

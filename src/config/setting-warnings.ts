@@ -6,15 +6,13 @@ export interface SettingWarning {
   readonly message: string;
 }
 
-/** Other programs also use these first words of our names. */
+/** First words that variables of other programs also have. */
 const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
 
 /** Shorter names resemble too many others: HOME and HOST, SORT and PORT. */
 const MIN_LENGTH = 7;
 
-/**
- * Finds variables that resemble settings by their first word or with one typing error, except those of SDKs and Node.
- */
+/** Finds variables that share their first word with settings, or differ by one typing error. */
 export function findUnknownSettings(environment: Environment): readonly SettingWarning[] {
   const known: readonly string[] = settingNames;
   return Object.keys(environment).flatMap((name) => {

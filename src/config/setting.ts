@@ -37,7 +37,7 @@ export function setting<Value>(
   return { type, default: fallback, description, ...more };
 }
 
-/** The default is lower on a machine with little memory. */
+/** Returns a setting whose default is lower on a machine with little memory. */
 export function memorySetting(
   name: MemorySetting,
   type: SettingType<number>,
@@ -47,7 +47,7 @@ export function memorySetting(
   return { type, default: memoryDefaults[name].full, description, defaultText };
 }
 
-/** Without a fixed default. */
+/** Returns a setting without a fixed default. */
 export function optional<Value>(
   type: SettingType<Value>,
   description: string,

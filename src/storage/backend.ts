@@ -5,11 +5,11 @@ import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.
 
 export type Kind = Config['storage']['kind'];
 
-export type PlaceOf<Place, K> = Extract<Place, { readonly kind: K }>;
+export type LocationOf<Location, K> = Extract<Location, { readonly kind: K }>;
 
-export type OriginalsPlace = Config['storage'] | NonNullable<Config['uploads']>;
-export type ResultsPlace = NonNullable<Config['resultStore']>;
-export type ListPlace = NonNullable<Config['blocklist']>['place'];
+export type OriginalsLocation = Config['storage'] | NonNullable<Config['uploads']>;
+export type ResultsLocation = NonNullable<Config['resultStore']>;
+export type BlockListLocation = NonNullable<Config['blocklist']>['location'];
 
 export interface OpenedStorage {
   readonly origin: Source;
@@ -28,11 +28,15 @@ export interface OpenedStorage {
 export interface Backend<K extends Kind> {
   /** @throws Error if a directory is missing */
   openOriginals(
-    place: PlaceOf<OriginalsPlace, K>,
+    location: LocationOf<OriginalsLocation, K>,
     originLimits: Config['originLimits'],
   ): Promise<OpenedStorage>;
-  /** @param isInUse whether the service may use the store: then it is not swept @throws Error for its directory */
-  openResults(place: PlaceOf<ResultsPlace, K>, log: Log, isInUse: boolean): Promise<ResultStore>;
+  /** Opens a result store, and sweeps it unless it is in use by the service. @throws Error for an unusable directory */
+  openResults(
+    location: LocationOf<ResultsLocation, K>,
+    log: Log,
+    isInUse: boolean,
+  ): Promise<ResultStore>;
   /** @throws Error if a directory is missing */
-  openShared(place: PlaceOf<ListPlace, K>): Promise<SharedObjects>;
+  openShared(location: LocationOf<BlockListLocation, K>): Promise<SharedObjects>;
 }

@@ -30,7 +30,7 @@ export async function openBlocks(
   if (blocklist === undefined) return {};
   try {
     const { sleep = sleepUnlessAborted } = doubles;
-    const objects = doubles.objects ?? (await openSharedObjects(blocklist.place));
+    const objects = doubles.objects ?? (await openSharedObjects(blocklist.location));
     const secondRoundAfterMs = renderLimits.timeoutMs + TRANSIT_MS;
     return {
       cdn: cdn && (await openCdn(cdn, secondRoundAfterMs, objects, sleep, tools)),

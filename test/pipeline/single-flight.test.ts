@@ -50,7 +50,7 @@ test('an original retains no promise for each waiting request', async () => {
   const limits = { firstByteTimeoutMs: 9_000, bodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
   const services = {
     storage: createStorageBackend(source, limits, {} as never),
-    records: new OriginalRecords({ freshForMs: 0, goneForMs: 0 }, clock),
+    records: new OriginalRecords({ freshForMs: 0, missingForMs: 0 }, clock),
     clock,
   } satisfies Partial<Services>;
   const flight = { signal: new AbortController().signal, keepAlive: () => undefined };

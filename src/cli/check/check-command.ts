@@ -124,7 +124,7 @@ function checkMemory({ memory, renderer }: Config): Finding {
 async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   if (blocklist === undefined) return;
   try {
-    const probing = openSharedObjects(blocklist.place).then(probeConditions);
+    const probing = openSharedObjects(blocklist.location).then(probeConditions);
     await unlessAborted(probing, signal);
     yield ok('blocks', 'the list can be written conditionally');
   } catch (error) {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { describePlace, keySettings } from '../../config/variables/storage-settings.ts';
+import { describeLocation, keySettings } from '../../config/variables/storage-settings.ts';
 import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/media-path.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
@@ -16,7 +16,7 @@ const LISTED_KEYS = 100;
 /** Yields each finding as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
-  const where = describePlace(storage);
+  const where = describeLocation(storage);
   yield ok('storage', storage.prefix ? `${where}, ${storage.prefix}` : where);
   /** Returns the error, `ORIGIN_TIMEOUT` after the deadline, even if a hanging disk ignores the signal. */
   const failureOf = async (work: (within: AbortSignal) => Promise<void>): Promise<unknown> => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import type { App } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
-import { describePlace } from '../../config/variables/storage-settings.ts';
+import { describeLocation } from '../../config/variables/storage-settings.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { platformResources } from '../../contract/resources.ts';
 import { signAttachment } from '../../contract/signing/attachment-signature.ts';
@@ -115,7 +115,7 @@ async function tryUpload(
   const capability = `${payload}.${relay.keys.sign(payload, 'base64url')}`;
   const target = `${RELAY_PREFIX}${UPLOAD_KEY}?t=${capability}`;
   const { status, bytes } = await send(target, { method: 'PUT', body: new Uint8Array(body) });
-  const what = `${UPLOAD_KEY} in ${describePlace(uploads)}`;
+  const what = `${UPLOAD_KEY} in ${describeLocation(uploads)}`;
   return status === 200
     ? ok('uploads', `one was signed, and stored as ${what}`)
     : fault('uploads', `${what} cannot be stored: ${status} ${bytes}`);
@@ -128,7 +128,7 @@ async function tryRemoval({ originLimits }: Config, uploads: Uploads): Promise<r
     await storage.remove(UPLOAD_KEY, REMOVAL_TIMEOUT_MS);
     return [];
   } catch (error) {
-    const what = `${UPLOAD_KEY} in ${describePlace(uploads)}`;
+    const what = `${UPLOAD_KEY} in ${describeLocation(uploads)}`;
     return [warning('uploads', `${what} cannot be removed${formatCauses(error)}`)];
   }
 }

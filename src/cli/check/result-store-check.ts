@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { describePlace } from '../../config/variables/storage-settings.ts';
+import { describeLocation } from '../../config/variables/storage-settings.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import { openResultStore } from '../../storage/open-storage.ts';
@@ -13,7 +13,7 @@ const STEP_TIMEOUT_MS = 10_000;
 export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
   const { resultStore } = config;
   if (resultStore === undefined) return ok('renderings', 'kept only in memory (RESULT_STORE)');
-  const where = describePlace(resultStore);
+  const where = describeLocation(resultStore);
   const originKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
   let step = 'opened';

@@ -12,8 +12,10 @@ export interface InputFile extends AsyncIterable<Uint8Array> {
 }
 
 /**
- * Opens a file; reading its bytes can also throw a CommandError. @param path `-` for standard input @throws
- * CommandError
+ * Opens a file.
+ *
+ * @param path `-` for standard input
+ * @throws CommandError, also while the bytes are read
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') return readOr('standard input', rejectEmpty(stdin), signal);

@@ -13,7 +13,7 @@ import {
   publicUrl,
 } from '../setting-types.ts';
 
-/** A platform that stores originals itself announces no new ones (contract §14). */
+/** A platform that stores originals itself does not announce new ones (contract §14). */
 const MISSING_SECONDS = 2;
 
 /** Contract §14. */
@@ -81,7 +81,7 @@ export function readInternal(values: ValuesOf<typeof platformTable> & ListenValu
 
 type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECONDS: number };
 
-/** Settings of their own enable features regardless of `COMPATIBILITY`. */
+/** Reads what depends only on `COMPATIBILITY`; other features have settings of their own. */
 export function readCompatibility(values: Values) {
   const isFluxer = values.COMPATIBILITY === 'fluxer';
   const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;

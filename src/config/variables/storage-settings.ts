@@ -68,8 +68,8 @@ export function readUploads(values: Settings) {
     ORIGIN_MAX_STREAMS,
   } = values;
   if (directory !== undefined) {
-    const place = { kind: 'filesystem', directory, marker: undefined, isSample: false } as const;
-    return { ...place, bucket: values.UPLOADS_DIR_BUCKET };
+    const location = { kind: 'filesystem', directory, marker: undefined, isSample: false } as const;
+    return { ...location, bucket: values.UPLOADS_DIR_BUCKET };
   }
   if (bucket === undefined) return undefined;
   const maxConnections = ORIGIN_MAX_READS + ORIGIN_MAX_STREAMS;
@@ -77,16 +77,16 @@ export function readUploads(values: Settings) {
 }
 
 export function readBlocklist(values: Settings) {
-  const place = readPlace(values);
-  if (place === undefined) return undefined;
+  const location = readLocation(values);
+  if (location === undefined) return undefined;
   return {
-    place,
+    location,
     pollMs: values.BLOCKLIST_POLL_SECONDS * 1000,
     blockedBy: values.BLOCKED_BY,
   };
 }
 
-function readPlace(values: Settings) {
+function readLocation(values: Settings) {
   const { BLOCKLIST: kind, BLOCKLIST_FILE: file, BLOCKLIST_S3_BUCKET: bucket } = values;
   if (kind === 'filesystem' && file !== undefined) return { kind, file } as const;
   if (kind !== 's3' || bucket === undefined) return undefined;
@@ -100,12 +100,12 @@ function readPlace(values: Settings) {
   } as const;
 }
 
-export function describePlace(
-  place:
+export function describeLocation(
+  location:
     | { readonly kind: 's3'; bucket: string }
     | { readonly kind: 'filesystem'; directory: string },
 ): string {
-  return place.kind === 's3' ? `bucket ${place.bucket}` : `directory ${place.directory}`;
+  return location.kind === 's3' ? `bucket ${location.bucket}` : `directory ${location.directory}`;
 }
 
 export const keySettings = { filesystem: 'STORAGE_DIR', s3: 'S3_PREFIX' } as const;

@@ -58,7 +58,7 @@ const DETAILS_BYTES = 1_024;
 interface Validity {
   readonly freshForMs: number;
   /** Validity of a 404. */
-  readonly goneForMs: number;
+  readonly missingForMs: number;
 }
 
 /**
@@ -104,7 +104,7 @@ export class OriginalRecords {
   /** Whether the source returned a 404 recently. */
   isMissing(originKey: string): boolean {
     const { identity, checkedAtMs } = this.#get(originKey);
-    return identity === undefined && this.#isWithin(this.#validity.goneForMs, checkedAtMs);
+    return identity === undefined && this.#isWithin(this.#validity.missingForMs, checkedAtMs);
   }
 
   /** Returns a failure within the last `periodMs`. */

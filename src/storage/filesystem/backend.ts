@@ -20,8 +20,8 @@ export const filesystem: Backend<'filesystem'> = {
       remove: (key) => unlink(join(directory, key)),
     };
   },
-  openResults: async (place, log, isInUse) => {
-    const directory = await openResultDirectory(place.directory, place.maxBytes, log);
+  openResults: async (location, log, isInUse) => {
+    const directory = await openResultDirectory(location.directory, location.maxBytes, log);
     if (!isInUse) void directory.sweep();
     return directory;
   },

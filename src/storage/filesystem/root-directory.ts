@@ -15,10 +15,7 @@ export class RootDirectory {
     this.#marker = marker;
   }
 
-  /**
-   * @param marker must exist before an original counts as missing or is written @throws Error if the directory is
-   *   missing
-   */
+  /** @throws Error if the directory is missing; the marker may appear later */
   static async open(directory: string, marker?: StorageMarker): Promise<RootDirectory> {
     const path = await realpath(directory);
     if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a directory`);

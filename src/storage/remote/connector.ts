@@ -28,8 +28,8 @@ export function createConnector(
   onDial?: (address: string, port: number) => void,
 ) {
   /**
-   * @param host a name, or an address without brackets @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`;
-   *   `signal.reason`
+   * @param host name, or address without brackets
+   * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; `signal.reason`
    */
   return (url: URL, host: string, signal: AbortSignal): Promise<Socket> => {
     const onTimeout = (): Error =>

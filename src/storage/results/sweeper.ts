@@ -32,7 +32,7 @@ export class Sweeper {
   #writtenBytes = 0;
   #evictions = 0;
 
-  /** @param maxBytes includes directories @param sweepFile by default the compiled file in this directory */
+  /** @param sweepFile by default the compiled file in this directory */
   constructor(directory: string, maxBytes: number, log: Log, sweepFile = SWEEP_FILE) {
     this.#directory = directory;
     this.#maxBytes = maxBytes;

@@ -9,13 +9,13 @@ import { S3OriginalWriter } from './writer.ts';
 const LISTING_CONNECTIONS = contractResources.keyRoots.length;
 
 export const s3: Backend<'s3'> = {
-  openOriginals: async (place, { bodyTimeoutMs }) => ({
-    origin: createS3Origin(place, bodyTimeoutMs),
-    openListing: () => createS3Listing({ ...place, maxConnections: LISTING_CONNECTIONS }),
-    openWriter: (maxConnections = place.maxConnections) =>
-      new S3OriginalWriter({ ...place, maxConnections }),
-    remove: (key, timeoutMs) => new S3Objects({ ...place, key, timeoutMs }).remove(''),
+  openOriginals: async (location, { bodyTimeoutMs }) => ({
+    origin: createS3Origin(location, bodyTimeoutMs),
+    openListing: () => createS3Listing({ ...location, maxConnections: LISTING_CONNECTIONS }),
+    openWriter: (maxConnections = location.maxConnections) =>
+      new S3OriginalWriter({ ...location, maxConnections }),
+    remove: (key, timeoutMs) => new S3Objects({ ...location, key, timeoutMs }).remove(''),
   }),
-  openResults: async (place) => new S3ResultStore(place),
-  openShared: async (place) => new S3Objects(place),
+  openResults: async (location) => new S3ResultStore(location),
+  openShared: async (location) => new S3Objects(location),
 };

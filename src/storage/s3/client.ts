@@ -6,15 +6,15 @@ import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
 import { createCredentialProvider } from '../aws-credentials.ts';
 import { S3Client } from '../aws-sdk.ts';
-import type { OriginalsPlace, PlaceOf } from '../backend.ts';
+import type { LocationOf, OriginalsLocation } from '../backend.ts';
 
-type Place = PlaceOf<OriginalsPlace, 's3'>;
+type Location = LocationOf<OriginalsLocation, 's3'>;
 
-export type S3Bucket = S3Server & Pick<Place, 'bucket' | 'prefix'>;
+export type S3Bucket = S3Server & Pick<Location, 'bucket' | 'prefix'>;
 
 /** Requests beyond `maxConnections` wait, which counts towards the origin's deadlines. */
 export type S3Server = Pick<
-  Place,
+  Location,
   'maxConnections' | 'connectTimeoutMs' | 'region' | 'endpoint' | 'forcePathStyle'
 >;
 

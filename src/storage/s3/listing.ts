@@ -4,9 +4,9 @@ import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from '../aws-sd
 import { createS3Client, findS3Cause, isPossibleKey, type S3Bucket } from './client.ts';
 
 /** Requires the permission `s3:ListBucket`. */
-export function createS3Listing(place: S3Bucket): OriginListing {
-  const client = createS3Client(place);
-  const { bucket, prefix: root } = place;
+export function createS3Listing(location: S3Bucket): OriginListing {
+  const client = createS3Client(location);
+  const { bucket, prefix: root } = location;
   return {
     list: async (prefix, visit, signal) => {
       const send = (command: ListObjectsV2Command) => client.send(command, { abortSignal: signal });

@@ -19,9 +19,9 @@ import {
  *
  * @param stallTimeoutMs maximum pause of a body while its reader waits
  */
-export function createS3Origin(place: S3Bucket, stallTimeoutMs: number): Source {
-  const { bucket: Bucket, prefix } = place;
-  const client = createS3Client(place);
+export function createS3Origin(location: S3Bucket, stallTimeoutMs: number): Source {
+  const { bucket: Bucket, prefix } = location;
+  const client = createS3Client(location);
   return {
     identity: 'tag',
     open: async (key, { signal, range, ifMatch }) => {

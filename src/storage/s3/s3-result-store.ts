@@ -32,7 +32,7 @@ const MAX_ARRIVING_BYTES = 128 * 1024 ** 2;
 /** Concurrent requests of a removal, each for one key: servers disagree about the checksum of `DeleteObjects`. */
 const MAX_REMOVALS = 8;
 
-type Place = S3Bucket & { readonly timeoutMs: number };
+type Location = S3Bucket & { readonly timeoutMs: number };
 
 /**
  * Result store in a bucket: objects `<prefix><resultPath>` with the same bytes as files. Only a lifecycle rule of the
@@ -42,13 +42,13 @@ type Place = S3Bucket & { readonly timeoutMs: number };
  */
 export class S3ResultStore implements ResultStore {
   readonly #client: S3Client;
-  readonly #place: Place;
+  readonly #location: Location;
   #arrivingBytes = 0;
 
-  /** @param place `timeoutMs` is the deadline of a write, and of each request of a removal, with its retries */
-  constructor(place: Place) {
-    this.#client = createS3Client(place);
-    this.#place = place;
+  /** @param location `timeoutMs` is the deadline of a write, and of each request of a removal, with its retries */
+  constructor(location: Location) {
+    this.#client = createS3Client(location);
+    this.#location = location;
   }
 
   async read(
@@ -56,10 +56,10 @@ export class S3ResultStore implements ResultStore {
     signal: AbortSignal,
     onFound: (sizeBytes: number) => void,
   ): Promise<StoredResult | undefined> {
-    const Key = this.#place.prefix + storedPathOf(address);
+    const Key = this.#location.prefix + storedPathOf(address);
     signal.throwIfAborted();
     if (!isPossibleKey(Key)) return undefined;
-    const command = new GetObjectCommand({ Bucket: this.#place.bucket, Key });
+    const command = new GetObjectCommand({ Bucket: this.#location.bucket, Key });
     try {
       const { Body, ContentLength: sizeBytes } = await this.#client.send(command, {
         abortSignal: signal,
@@ -86,7 +86,7 @@ export class S3ResultStore implements ResultStore {
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
-    const { bucket: Bucket, prefix } = this.#place;
+    const { bucket: Bucket, prefix } = this.#location;
     const Key = prefix + storedPathOf(address);
     const parts = formatResultFile(address, result);
     if (parts === undefined || !isPossibleKey(Key)) return;
@@ -100,7 +100,7 @@ export class S3ResultStore implements ResultStore {
 
   async remove(prefix: string): Promise<number> {
     checkPathPrefix(prefix);
-    const { bucket: Bucket, prefix: root } = this.#place;
+    const { bucket: Bucket, prefix: root } = this.#location;
     const list = (command: ListObjectsV2Command) =>
       this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
     const removeOne = (Key: string) => {
@@ -130,7 +130,7 @@ export class S3ResultStore implements ResultStore {
   close(): void {}
 
   #within<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    return inTime(this.#place.timeoutMs, work);
+    return inTime(this.#location.timeoutMs, work);
   }
 
   async #translate(error: unknown, message: string): Promise<Error> {

@@ -24,7 +24,7 @@ import {
 } from './client.ts';
 import { listObjects } from './listing.ts';
 
-type Place = S3Server &
+type Location = S3Server &
   Pick<S3Bucket, 'bucket'> & { readonly key: string; readonly timeoutMs: number };
 
 /** Minimum rate of a body, 1 MiB/s: its deadline grows with its length. */
@@ -33,17 +33,17 @@ const MIN_BYTES_PER_MS = 1_049;
 /** Shared objects in a bucket, next to the key of the block list. */
 export class S3Objects implements SharedObjects {
   readonly #client: S3Client;
-  readonly #place: Place;
+  readonly #location: Location;
   /** Whether tags are quoted in conditions: Ceph 16 compares them as text, without quotes. */
   #hasQuotes = true;
 
-  constructor(place: Place) {
-    this.#client = createS3Client(place);
-    this.#place = place;
+  constructor(location: Location) {
+    this.#client = createS3Client(location);
+    this.#location = location;
   }
 
   async read(name: string): Promise<SharedObject | undefined> {
-    const command = new GetObjectCommand(this.#placeOf(name));
+    const command = new GetObjectCommand(this.#addressOf(name));
     try {
       const response = await this.#within(0, (abortSignal) =>
         this.#client.send(command, { abortSignal }),
@@ -66,7 +66,7 @@ export class S3Objects implements SharedObjects {
   }
 
   async findTag(name: string): Promise<string | undefined> {
-    const command = new HeadObjectCommand(this.#placeOf(name));
+    const command = new HeadObjectCommand(this.#addressOf(name));
     try {
       return await this.#within(0, async (abortSignal) =>
         etagOf(await this.#client.send(command, { abortSignal })),
@@ -85,7 +85,7 @@ export class S3Objects implements SharedObjects {
   ): Promise<string | undefined> {
     const hasQuotes = this.#hasQuotes;
     const command = new PutObjectCommand({
-      ...this.#placeOf(name),
+      ...this.#addressOf(name),
       ...(condition === 'absent'
         ? { IfNoneMatch: '*' }
         : { IfMatch: hasQuotes ? `"${condition.tag}"` : condition.tag }),
@@ -123,7 +123,7 @@ export class S3Objects implements SharedObjects {
   }
 
   async list(prefix: string): Promise<readonly string[]> {
-    const { bucket, key } = this.#place;
+    const { bucket, key } = this.#location;
     const start = `${key}.`;
     const send = (command: ListObjectsV2Command) =>
       this.#within(0, (abortSignal) => this.#client.send(command, { abortSignal }));
@@ -139,7 +139,7 @@ export class S3Objects implements SharedObjects {
   }
 
   async remove(name: string): Promise<void> {
-    const command = new DeleteObjectCommand(this.#placeOf(name));
+    const command = new DeleteObjectCommand(this.#addressOf(name));
     try {
       await this.#within(0, (abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
@@ -147,17 +147,17 @@ export class S3Objects implements SharedObjects {
     }
   }
 
-  #placeOf(name: string) {
-    const { bucket, key } = this.#place;
+  #addressOf(name: string) {
+    const { bucket, key } = this.#location;
     return { Bucket: bucket, Key: name === '' ? key : `${key}.${name}` };
   }
 
   #within<Result>(bytes: number, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    return inTime(this.#place.timeoutMs + bytes / MIN_BYTES_PER_MS, work);
+    return inTime(this.#location.timeoutMs + bytes / MIN_BYTES_PER_MS, work);
   }
 
   async #translate(error: unknown, name: string, verb: string): Promise<Error> {
     const cause = await findS3Cause(this.#client, error);
-    return new Error(`${this.#placeOf(name).Key} cannot be ${verb}.`, { cause });
+    return new Error(`${this.#addressOf(name).Key} cannot be ${verb}.`, { cause });
   }
 }

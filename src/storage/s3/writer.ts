@@ -62,12 +62,12 @@ export class S3OriginalWriter implements OriginalWriter {
   ): Promise<string> {
     const { signal, sizeBytes, contentType, ifMatch } = options;
     signal.throwIfAborted();
-    const place = this.#placeOf(key);
+    const address = this.#addressOf(key);
     const attributes =
       ifMatch === undefined
         ? { ContentType: contentType }
-        : await this.#readAttributes(place, ifMatch, signal);
-    const object = { ...place, ...attributes };
+        : await this.#readAttributes(address, ifMatch, signal);
+    const object = { ...address, ...attributes };
     const input = { ...object, ContentLength: sizeBytes, ...this.#requests.conditionOf(options) };
     const isBuffered = this.memoryBytesOf(sizeBytes) > 0;
     const writing = isBuffered
@@ -78,17 +78,19 @@ export class S3OriginalWriter implements OriginalWriter {
     const etag = await writing.catch(async (error: unknown) => {
       const isDenied = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
       if (ifMatch === undefined || !isDenied) throw error;
-      const head = await this.#head(place, signal);
+      const head = await this.#head(address, signal);
       throw this.#requests.explainDenial(head !== undefined && etagOf(head) === ifMatch, error);
     });
     if (etag !== '') return etag;
     // Ceph returns no tag for a completed multipart upload. The upload does not fail without one.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
-    return this.#client.send(new HeadObjectCommand(place), { abortSignal }).then(etagOf, () => '');
+    return this.#client
+      .send(new HeadObjectCommand(address), { abortSignal })
+      .then(etagOf, () => '');
   }
 
   async has(key: string, signal: AbortSignal): Promise<boolean> {
-    return this.#exists(this.#placeOf(key), signal);
+    return this.#exists(this.#addressOf(key), signal);
   }
 
   memoryBytesOf(sizeBytes: number | undefined): number {
@@ -101,18 +103,18 @@ export class S3OriginalWriter implements OriginalWriter {
     { uploadId, partNumber, sizeBytes, signal }: PartWriteOptions,
   ): Promise<string> => {
     const part = { UploadId: uploadId, PartNumber: partNumber, ContentLength: sizeBytes };
-    const place = this.#placeOf(key);
+    const address = this.#addressOf(key);
     return this.#stream(chunks, signal, (Body, failing) => {
-      const command = new UploadPartCommand({ ...place, ...part, Body });
+      const command = new UploadPartCommand({ ...address, ...part, Body });
       return this.#requests.commit(command, signal, failing);
     });
   };
 
-  #placeOf(key: string): Place {
+  #addressOf(key: string): ObjectAddress {
     const { bucket, prefix } = this.#bucket;
-    const place = { Bucket: bucket, Key: prefix + key };
-    if (!isPossibleKey(place.Key)) throw new Error(`${place.Key} is not a valid S3 key.`);
-    return place;
+    const address = { Bucket: bucket, Key: prefix + key };
+    if (!isPossibleKey(address.Key)) throw new Error(`${address.Key} is not a valid S3 key.`);
+    return address;
   }
 
   async #stream(
@@ -135,8 +137,8 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   /** Reads the attributes to copy. @throws MediaError `PRECONDITION_FAILED` if the tag of the object differs */
-  async #readAttributes(place: Place, ifMatch: string, abortSignal: AbortSignal) {
-    const head = await this.#head(place, abortSignal);
+  async #readAttributes(address: ObjectAddress, ifMatch: string, abortSignal: AbortSignal) {
+    const head = await this.#head(address, abortSignal);
     if (head === undefined || etagOf(head) !== ifMatch) throw new MediaError('PRECONDITION_FAILED');
     const { TagCount = 0, CacheControl, ContentDisposition, ContentEncoding } = head;
     const { ContentLanguage, ContentType, Expires, Metadata, StorageClass } = head;
@@ -144,7 +146,7 @@ export class S3OriginalWriter implements OriginalWriter {
     const tags =
       TagCount === 0
         ? undefined
-        : await this.#client.send(new GetObjectTaggingCommand(place), { abortSignal });
+        : await this.#client.send(new GetObjectTaggingCommand(address), { abortSignal });
     // Not URLSearchParams: servers would read its `+` as a plus sign.
     const pairs = tags?.TagSet?.map(({ Key = '', Value = '' }) =>
       [Key, Value].map(encodeURIComponent).join('='),
@@ -167,7 +169,7 @@ export class S3OriginalWriter implements OriginalWriter {
 
   /** Writes an upload of unknown length with one part in memory; the SDK's `Upload` needs three times as much. */
   async #writeInParts(
-    object: Place,
+    object: ObjectAddress,
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string> {
@@ -187,13 +189,13 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   async #completeParts(
-    object: Place,
+    object: ObjectAddress,
     first: Part,
     rest: AsyncGenerator<Part>,
     options: OriginalWriteOptions,
   ): Promise<string> {
     const { signal, isNew, ifMatch } = options;
-    const place = { Bucket: object.Bucket, Key: object.Key };
+    const address = { Bucket: object.Bucket, Key: object.Key };
     const creation = new CreateMultipartUploadCommand(object);
     // A stop waits for the response, which is needed to abort the upload.
     const inTime = AbortSignal.timeout(BEGIN_TIMEOUT_MS);
@@ -202,37 +204,37 @@ export class S3OriginalWriter implements OriginalWriter {
       const Parts: CompletedPart[] = [];
       const send = async ({ bytes: Body }: Part): Promise<void> => {
         const PartNumber = Parts.length + 1;
-        const part = new UploadPartCommand({ ...place, UploadId, PartNumber, Body });
+        const part = new UploadPartCommand({ ...address, UploadId, PartNumber, Body });
         const { ETag } = await this.#requests.send(part, signal);
         Parts.push({ PartNumber, ETag });
       };
       await send(first);
       for await (const part of rest) await send(part);
       signal.throwIfAborted();
-      if (isNew === true && (await this.#exists(place, signal))) {
+      if (isNew === true && (await this.#exists(address, signal))) {
         throw new MediaError('MEDIA_EXISTS');
       }
-      if (ifMatch !== undefined) await this.#readAttributes(place, ifMatch, signal);
+      if (ifMatch !== undefined) await this.#readAttributes(address, ifMatch, signal);
       const condition = this.#requests.conditionOf(options);
-      const input = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
+      const input = { ...address, ...condition, UploadId, MultipartUpload: { Parts } };
       const completion = new CompleteMultipartUploadCommand(input);
       return etagOf(await this.#requests.commit(completion, signal));
     } catch (cause) {
-      await this.#requests.abortUpload({ ...place, UploadId }).catch(() => {
+      await this.#requests.abortUpload({ ...address, UploadId }).catch(() => {
         throw new Error('The upload has failed, and its parts could not be removed', { cause });
       });
       throw cause;
     }
   }
 
-  async #exists(place: Place, abortSignal: AbortSignal): Promise<boolean> {
-    return (await this.#head(place, abortSignal)) !== undefined;
+  async #exists(address: ObjectAddress, abortSignal: AbortSignal): Promise<boolean> {
+    return (await this.#head(address, abortSignal)) !== undefined;
   }
 
   /** Returns `undefined` for a missing object: without the permission to list, S3 returns 403 instead of 404. */
-  async #head(place: Place, abortSignal: AbortSignal) {
+  async #head(address: ObjectAddress, abortSignal: AbortSignal) {
     try {
-      return await this.#client.send(new HeadObjectCommand(place), { abortSignal });
+      return await this.#client.send(new HeadObjectCommand(address), { abortSignal });
     } catch (error) {
       abortSignal.throwIfAborted();
       const { status } = readS3Failure(error);
@@ -243,7 +245,7 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 }
 
-interface Place {
+interface ObjectAddress {
   readonly Bucket: string;
   readonly Key: string;
 }

@@ -49,7 +49,7 @@ test.each(HOPS)(
   async (hops) => {
     const clock = { nowMs: () => performance.now() };
     const budget = new MemoryBudget(64 * 2 ** 20);
-    const records = new OriginalRecords({ freshForMs: 0, goneForMs: 0 }, clock);
+    const records = new OriginalRecords({ freshForMs: 0, missingForMs: 0 }, clock);
     const body = new Readable({ read: () => undefined });
     const opened = { sizeBytes: SIZE_BYTES, etag: 'e', lastModified: undefined, part: undefined };
     const semaphore = () => new Semaphore({ slots: 4, maxWaiting: 4, maxWaitMs: 1_000 });
