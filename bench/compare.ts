@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { hold, type Outcome, type Stage } from './compare/contest.ts';
 import { parsePeer } from './compare/contestants.ts';
 import { createContests } from './compare/contests.ts';
-import { formatComparison, judgeGates } from './compare/report.ts';
+import { checkGates, formatComparison } from './compare/report.ts';
 import { requireLikenessTools } from './harness/likeness.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { Originals } from './harness/originals.ts';
@@ -16,7 +16,7 @@ const RESULTS = 'bench/RESULTS.md';
 
 const { values } = parseArgs({
   options: {
-    /** All contests in two minutes, with turns too short to judge anything. */
+    /** All contests in two minutes, with turns too short to check the gates. */
     quick: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
@@ -31,7 +31,7 @@ const { values } = parseArgs({
   },
 });
 const { quick: isQuick } = values;
-if (isQuick && values.write) throw new Error('--write: a quick run judges nothing');
+if (isQuick && values.write) throw new Error('--write: a quick run checks no gates');
 if (values.likeness) requireLikenessTools();
 const turns = isQuick
   ? { rounds: 1, turnMs: 400, practiceTurns: 1 }
@@ -67,7 +67,7 @@ const outcomes = await useTemporaryDirectory(async (directory) => {
   return held;
 });
 const report = formatComparison(outcomes, isQuick);
-publishReport('compare.md', report, isQuick ? [] : judgeGates(outcomes));
+publishReport('compare.md', report, isQuick ? [] : checkGates(outcomes));
 if (values.write) {
   // Before the other sections, which begin with the first heading of the second level.
   const text = readFileSync(RESULTS, 'utf8');

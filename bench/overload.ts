@@ -34,7 +34,7 @@ const experiment = values.costly ? costlyOriginals : manyAnimations;
 const seconds = parsePositive('seconds', values.seconds);
 const workers = availableParallelism();
 const run = await runExperiment(experiment, seconds * 1000, workers);
-const criteria = experiment.judge(run.beside, run.alone);
+const criteria = experiment.evaluate(run.flooded, run.quiet);
 const report = joinParts(
   `# ${experiment.title}`,
   `${workers} workers, which render ${run.capacity.toFixed(1)} animations a second without other load: the capacity. ` +
@@ -44,7 +44,7 @@ const report = joinParts(
   formatCriteria(criteria),
   formatTable(
     ['', 'Requests', 'Responses', 'p50', 'p95', 'p99', 'most', 'sent late, p99', 'Others'],
-    [...formatRows('alone', run.alone), ...formatRows('beside the flood', run.beside)],
+    [...formatRows('without flood', run.quiet), ...formatRows('with flood', run.flooded)],
   ),
 );
 publishReport(values.costly ? 'costly.md' : 'overload.md', report, criteria);

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
-import { judgeSoak } from './soak/report.ts';
+import { evaluateSoak } from './soak/report.ts';
 import { runSoak } from './soak/run.ts';
 
 /* `npm run soak`: see bench/README.md. */
@@ -19,5 +19,5 @@ const seed = parsePositive('seed', values.seed);
 // The first Ctrl-C ends the load, and the soak reports what it found; the second one ends everything.
 const over = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => over.abort());
-const { criteria, report } = judgeSoak(await runSoak(durationMs, seed, place, over));
+const { criteria, report } = evaluateSoak(await runSoak(durationMs, seed, place, over));
 publishReport('soak.md', report, criteria);

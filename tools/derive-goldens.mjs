@@ -251,14 +251,14 @@ function chart(x, y) {
   return hue.map((v) => Math.round(t < 0.5 ? 2 * t * v : v + (2 * t - 1) * (255 - v)));
 }
 
-/** Letters on an unsymmetrical ground, upright 64×40; `step` moves the ball. @param {number} step */
+/** Letters on an asymmetric background, 64×40; `step` moves the ball. @param {number} step */
 const signpost = (step) =>
   Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="64" height="40">
     <rect width="64" height="40" fill="#9fd0ff"/><rect y="28" width="64" height="12" fill="#3f9b4f"/>
     <path d="M6 6h20v6H12v5h10v6H12v11H6z" fill="#b3202c"/>
     <circle cx="${36 + 9 * step}" cy="20" r="5" fill="#ffcf33"/></svg>`);
 
-/** Operations that convert an upright picture to the stored one of an orientation (EXIF 2.32 §4.6.4). */
+/** Operations that convert a displayed picture to the stored one of an orientation (EXIF 2.32 §4.6.4). */
 const stored = /** @type {Record<number, { turn: number, mirror: boolean }>} */ ({
   1: { turn: 0, mirror: false },
   2: { turn: 0, mirror: true },
@@ -270,10 +270,10 @@ const stored = /** @type {Record<number, { turn: number, mirror: boolean }>} */ 
   8: { turn: 90, mirror: false },
 });
 
-/** @param {Buffer} upright @param {number} orientation */
-async function store(upright, orientation) {
+/** @param {Buffer} displayed @param {number} orientation */
+async function store(displayed, orientation) {
   const { turn, mirror } = stored[orientation] ?? { turn: 0, mirror: false };
-  const turned = await sharp(upright).removeAlpha().rotate(turn).png().toBuffer();
+  const turned = await sharp(displayed).removeAlpha().rotate(turn).png().toBuffer();
   return sharp(turned).flop(mirror);
 }
 /** @param {number} orientation @param {number} step */

@@ -1,5 +1,5 @@
 /**
- * Measures the costs of decoding and encoding, and prints them beside those of `src/contract/image-formats.ts`:
+ * Measures the costs of decoding and encoding, and prints them next to those of `src/contract/image-formats.ts`:
  *
  *     npm run measure:weights -- [format...]
  *

@@ -64,11 +64,11 @@ function drawMutants() {
 }
 
 /**
- * Judges a mutant by a run of tests.
+ * Returns the verdict on a mutant after a run of tests.
  *
  * @param {Awaited<ReturnType<typeof runTests>>} run @param {string} copy
  */
-function judge(run, copy) {
+function verdictOf(run, copy) {
   if (run === undefined) return { status: 'timeout', by: 'the whole run' };
   if (run.isGreen) return { status: 'survived' };
   const file = run.results.find(({ status }) => status === 'failed');
@@ -88,7 +88,7 @@ function judge(run, copy) {
  */
 async function measure(copy, { file, text, mutated }, files, limitMs) {
   const run = async (/** @type {string[]} */ some) =>
-    judge(await runTests(copy, { files: some, limitMs }), copy);
+    verdictOf(await runTests(copy, { files: some, limitMs }), copy);
   writeSources(copy, [[file, mutated]]);
   let verdict = await run(files);
   if (verdict.status !== 'survived') {

@@ -40,7 +40,7 @@ type ListRenderings = (originals: Originals) => Promise<readonly Rendering[]>;
 /**
  * Lists all contests.
  *
- * @param peers servers that render beside those that are always there
+ * @param peers servers that render, in addition to the standard ones
  */
 export function createContests(peers: readonly Renderer[]): readonly Contest[] {
   const cold = (
@@ -118,7 +118,7 @@ const listPhotograph =
 const startCaching = (directory: string) =>
   startService('compare-darkroom-caching', { STORAGE_DIR: directory });
 
-/** Creates a contest of responses in memory, beside Fastify, which sends bytes and headers like those of the first one. */
+/** Creates a contest of responses in memory against Fastify, which sends a buffer with the same headers. */
 function hits(
   name: string,
   note: string,
@@ -165,7 +165,7 @@ const passthrough: Contest = {
   },
 };
 
-/** Cold renders of external media beside those of the same photographs in a bucket with the same latency. */
+/** Cold renders of external media, compared with the same photographs in a bucket with the same latency. */
 const anotherSite: Contest = {
   name: 'photos of another site',
   note: `Every response is fetched and rendered, as in the contests of photographs, from a server that responds after ${SITE_LATENCY_MS} ms: another site to one contestant, a bucket to the other one.`,

@@ -49,7 +49,7 @@ function compare(one: Entry | undefined, other: Entry | undefined): Ratio | unde
 }
 
 /** Compares what was measured with the gates. */
-export function judgeGates(outcomes: readonly Outcome[]): readonly Criterion[] {
+export function checkGates(outcomes: readonly Outcome[]): readonly Criterion[] {
   return outcomes.flatMap(({ name, gates, entries: [first, ...others] }) =>
     Object.entries(gates).map(([to, atLeast]): Criterion => {
       const ratio = compare(
@@ -75,8 +75,8 @@ export function formatComparison(outcomes: readonly Outcome[], isQuick: boolean)
     `## ${new Date().toISOString().slice(0, 10)}, commit ${readCommit()}`,
     `\`${command}\` on ${machine}; ${readVersions().join(', ')}. See \`bench/README.md\` for how to read it.`,
     isQuick
-      ? 'This is a quick run: it shows that all contests work. Its turns are too short to judge anything.'
-      : formatCriteria(judgeGates(outcomes)),
+      ? 'This is a quick run: it shows that all contests work. Its turns are too short to check the gates.'
+      : formatCriteria(checkGates(outcomes)),
     absences.length > 0 && 'Left out on this machine:',
     absences.length > 0 && formatTable(['Contest', 'Who', 'Why'], absences),
     ...outcomes.map((outcome) => formatOutcome(outcome, !isQuick)),

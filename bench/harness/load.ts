@@ -10,7 +10,7 @@ export type Load = {
   readonly durationMs: number;
 } & (
   | {
-      /** Open loop: requests at even distances, whatever the responses; the list repeats. */
+      /** Open loop: requests at even distances, regardless of the responses; the list repeats. */
       readonly perSecond: number;
     }
   | {

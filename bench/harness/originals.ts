@@ -105,7 +105,7 @@ const kinds = {
   },
 } satisfies Readonly<Record<string, Kind>>;
 
-/** More renderings than a contest asks for, since it asks for each once. */
+/** More renderings than a contest requests, since it requests each once. */
 const MANY = 20_000;
 
 /** Directory of originals. */

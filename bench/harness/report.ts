@@ -64,7 +64,7 @@ export function formatTable(
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-/** Requirement of a run; `isReached` is `undefined` if the run could not judge it. */
+/** Requirement of a run; `isReached` is `undefined` if the run could not check it. */
 export type Criterion = readonly [
   name: string,
   wanted: string,
@@ -75,7 +75,7 @@ export type Criterion = readonly [
 export function formatCriteria(criteria: readonly Criterion[]): string {
   const rows = criteria.map(([name, wanted, measured, isReached]) => [
     ...[name, wanted, measured],
-    isReached === undefined ? 'not judged' : isReached ? 'reached' : 'missed',
+    isReached === undefined ? 'not checked' : isReached ? 'reached' : 'missed',
   ]);
   return formatTable(['', 'Wanted', 'Measured', 'Result'], rows);
 }

@@ -37,7 +37,7 @@ export const bucketSettings = (endpoint: string) => ({
   S3_BUCKET: 'originals',
   S3_ENDPOINT: endpoint,
   AWS_ACCESS_KEY_ID: 'anybody',
-  AWS_SECRET_ACCESS_KEY: 'whatever',
+  AWS_SECRET_ACCESS_KEY: 'any',
   AWS_EC2_METADATA_DISABLED: 'true',
 });
 

@@ -11,18 +11,18 @@ export type Traffic = { readonly sort: Sort } & (
   | { readonly clientsPerWorker: number }
 );
 
-/** Experiment: measures some traffic alone, and beside a flood, in turn and on one running service. */
+/** Experiment: alternately measures traffic without and with a flood, on one running service. */
 export interface Experiment {
   readonly title: string;
   readonly measured: readonly Traffic[];
   readonly flood: Traffic;
-  /** Time that the flood is there before the measurement. */
+  /** Time between the start of the flood and the measurement. */
   readonly headStartMs: number;
   /**
-   * @param beside all phases beside the flood
-   * @param alone all phases without it, as many and as long
+   * @param flooded all phases with the flood
+   * @param quiet all phases without it, as many and as long
    */
-  readonly judge: (beside: readonly Phase[], alone: readonly Phase[]) => readonly Criterion[];
+  readonly evaluate: (flooded: readonly Phase[], quiet: readonly Phase[]) => readonly Criterion[];
 }
 
 export interface Phase {
@@ -35,7 +35,7 @@ export interface Phase {
 /** Aims of the service under overload. */
 const AIMS = { hitP99Ms: 20, lightRatio: 0.6, refusedP99Ms: 50 } as const;
 
-/** Aim for the p95 of animations beside costly originals, as a multiple of their p95 alone. */
+/** Aim for the p95 of animations during costly originals, as a multiple of their p95 without them. */
 const MAX_P95_RATIO = 2;
 
 const COSTLY_EVERY_MS = 4_000;
@@ -57,7 +57,7 @@ export const timeOf = (responses: readonly LoadResponse[], share: number): numbe
     share,
   ) ?? Number.NaN;
 
-/** Hits and light renders, alone and while animations arrive at many times the capacity. */
+/** Hits and light renders, without and with animations at many times the capacity. */
 export const manyAnimations: Experiment = {
   title: 'Overload',
   measured: [
@@ -66,15 +66,15 @@ export const manyAnimations: Experiment = {
   ],
   flood: { sort: 'heavy', share: 20 },
   headStartMs: 1_500,
-  judge: (beside, alone) => {
-    const hits = findResponses(beside, 'hits');
+  evaluate: (flooded, quiet) => {
+    const hits = findResponses(flooded, 'hits');
     const hitP99Ms = timeOf(hits, 0.99);
     // A refusal is faster than a hit, so it must not count as one.
     const others = hits.filter(({ status, isHit }) => status !== 200 || !isHit);
     const kinds = others.map(({ status }) => (status === 200 ? '200 without a hit' : status));
     const rendered = (phases: readonly Phase[]) => findResponses(phases, 'light', 200).length;
-    const ratio = rendered(beside) / rendered(alone);
-    const refusedP99Ms = timeOf(findResponses(beside, 'heavy', 503), 0.99);
+    const ratio = rendered(flooded) / rendered(quiet);
+    const refusedP99Ms = timeOf(findResponses(flooded, 'heavy', 503), 0.99);
     return [
       [
         'p99 of hits',
@@ -83,7 +83,7 @@ export const manyAnimations: Experiment = {
         hitP99Ms < AIMS.hitP99Ms && others.length === 0,
       ],
       [
-        'light renders, as a share of their rate alone',
+        'light renders, as a fraction of their rate without flood',
         `at least ${AIMS.lightRatio}`,
         ratio.toFixed(2),
         ratio >= AIMS.lightRatio,
@@ -98,26 +98,26 @@ export const manyAnimations: Experiment = {
   },
 };
 
-/** Animations that fill a quarter of the workers, alone and while originals arrive that take as long as a render may. */
+/** Animations that fill a quarter of the workers, without and with originals that render until the timeout. */
 export const costlyOriginals: Experiment = {
   title: 'Costly originals',
   measured: [{ sort: 'heavy', share: 1 / 4 }],
   flood: { sort: 'costly', perSecond: 1_000 / COSTLY_EVERY_MS },
   // With one costly original at a time, the others hardly wait; so there are two first.
   headStartMs: 2 * COSTLY_EVERY_MS,
-  judge: (beside, alone) => {
-    const responses = findResponses(beside, 'heavy');
+  evaluate: (flooded, quiet) => {
+    const responses = findResponses(flooded, 'heavy');
     const p95Of = (phases: readonly Phase[]) => timeOf(findResponses(phases, 'heavy', 200), 0.95);
-    const ratio = p95Of(beside) / p95Of(alone);
+    const ratio = p95Of(flooded) / p95Of(quiet);
     return [
       [
-        'animations beside costly originals',
+        'animations during costly originals',
         'all 200',
         formatCounts(responses.map(({ status }) => status)),
         responses.length > 0 && responses.every(({ status }) => status === 200),
       ],
       [
-        'their p95, as a multiple of it alone',
+        'their p95, as a multiple of it without flood',
         `at most ${MAX_P95_RATIO}`,
         ratio.toFixed(2),
         ratio <= MAX_P95_RATIO,

@@ -6,7 +6,7 @@ import { readTreeCpuSeconds, watchMachine } from '../harness/process-numbers.ts'
 import { fetchOk, startService, useTemporaryDirectory } from '../harness/service.ts';
 import type { Experiment, Phase, Sort, Traffic } from './experiments.ts';
 
-/** Number of turns, each with a phase without the flood and one beside it. */
+/** Number of rounds, each with a phase without the flood and one with it. */
 export const ROUNDS = 2;
 
 const CAPACITY_MS = 12_000;
@@ -94,12 +94,12 @@ export function runExperiment(
       const full = { sort: 'heavy', clientsPerWorker: CAPACITY_CLIENTS_PER_WORKER } as const;
       const { responses } = await drive(full, CAPACITY_MS);
       capacity = (responses.filter(({ status }) => status === 200).length * 1_000) / CAPACITY_MS;
-      const [alone, beside]: [Phase[], Phase[]] = [[], []];
+      const [quiet, flooded]: [Phase[], Phase[]] = [[], []];
       for (let round = 0; round < ROUNDS; round += 1) {
-        alone.push(await runPhase(false));
-        beside.push(await runPhase(true));
+        quiet.push(await runPhase(false));
+        flooded.push(await runPhase(true));
       }
-      return { capacity, alone, beside, isHitClientPreferred: generators.hits.isPreferred };
+      return { capacity, quiet, flooded, isHitClientPreferred: generators.hits.isPreferred };
     } finally {
       for (const generator of Object.values(generators)) generator.close();
       await stop();

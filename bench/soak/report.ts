@@ -33,8 +33,8 @@ const RENDERED = ['popular image', 'new still', 'new animation', 'hostile'];
 const MOST_EXAMPLES = 40;
 const LONGEST_LINE = 300;
 
-/** Judges a run; returns its criteria and the report. */
-export function judgeSoak(run: SoakRun) {
+/** Evaluates a run; returns its criteria and the report. */
+export function evaluateSoak(run: SoakRun) {
   const { visits, troubles, killedWorkers, loadedMs, beganMs } = run;
   const log = readServiceLog(run);
   const unexpected = visits
@@ -68,7 +68,7 @@ function createCriteria(
   const { visits, temporaryFiles, storedAfterwards, changedImages, isAlive, end } = run;
   const heavy = visits.filter(({ render, verdict }) => render === 'heavy' && verdict !== 'burst');
   const refused = heavy.filter(({ verdict }) => verdict === 'refused').length;
-  const judgeHandles = (
+  const checkHandles = (
     name: 'descriptors' | 'threads' | 'workers',
     tolerance: number,
   ): Criterion => {
@@ -76,28 +76,28 @@ function createCriteria(
     const wanted = `at most ${tolerance} more than before`;
     return [`${name} at rest`, wanted, `${before}, then ${after}`, after - before <= tolerance];
   };
-  const judgeNone = (name: string, found: readonly string[]): Criterion => {
+  const checkNone = (name: string, found: readonly string[]): Criterion => {
     const first = found.slice(0, 5).map((line) => line.slice(0, 80));
     return [name, 'none', `${found.length} ${first.join(' ')}`.trim(), found.length === 0];
   };
   return [
-    judgeCoverage(run),
-    judgeNone('unexpected responses', unexpected),
+    checkCoverage(run),
+    checkNone('unexpected responses', unexpected),
     [
       'heavy renders refused without a burst',
       `at most ${MAX_REFUSED_SHARE * 100} %`,
       `${refused} of ${heavy.length}`,
       refused <= heavy.length * MAX_REFUSED_SHARE,
     ],
-    judgeMemory('memory of the main process', run, ({ memory }) => memory),
-    judgeMemory('memory of all workers', run, ({ workerMemory }) => workerMemory),
-    judgeHandles('descriptors', HANDLE_TOLERANCE),
-    judgeHandles('threads', HANDLE_TOLERANCE),
-    judgeHandles('workers', 0),
-    judgeNone('temporary files at rest', temporaryFiles),
+    checkMemory('memory of the main process', run, ({ memory }) => memory),
+    checkMemory('memory of all workers', run, ({ workerMemory }) => workerMemory),
+    checkHandles('descriptors', HANDLE_TOLERANCE),
+    checkHandles('threads', HANDLE_TOLERANCE),
+    checkHandles('workers', 0),
+    checkNone('temporary files at rest', temporaryFiles),
     ['renderings stored after the load', 'some', String(storedAfterwards), storedAfterwards > 0],
-    judgeNone('good images with other bytes than at the start', changedImages),
-    judgeNone('lines at error in the log without an excuse', unexplained),
+    checkNone('good images with other bytes than at the start', changedImages),
+    checkNone('lines at error in the log without an excuse', unexplained),
     [
       'the process',
       'lives until SIGTERM, then status 0',
@@ -108,7 +108,7 @@ function createCriteria(
 }
 
 /** A run without hits, renders, failures or kills would fulfil all other criteria. */
-function judgeCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion {
+function checkCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion {
   const count = (isCounted: (visit: Visit) => boolean): number => visits.filter(isCounted).length;
   const renders = RENDERED.map((wanted) =>
     count(({ purpose, response, isHit }) => purpose === wanted && response === '200' && !isHit),
@@ -124,7 +124,7 @@ function judgeCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion 
   ];
 }
 
-function judgeMemory(
+function checkMemory(
   name: string,
   { samples, beganMs, loadedMs }: SoakRun,
   read: (sample: Sample) => number,

@@ -29,11 +29,11 @@ const diskFaults: readonly (readonly [name: string, fault: DiskFault, lingerMs: 
 const createError = (status: string, code: string): ProxyFault => {
   const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
   const head = `HTTP/1.1 ${status}\r\nContent-Type: application/xml\r\nContent-Length: ${body.length}`;
-  return { kind: 'answer', bytes: `${head}\r\n\r\n${body}` };
+  return { kind: 'response', bytes: `${head}\r\n\r\n${body}` };
 };
 
 const bucketFaults: readonly (readonly [name: string, fault: ProxyFault, lingerMs: number])[] = [
-  ['no responses', { kind: 'answer', bytes: '' }, HANGING_LINGER_MS],
+  ['no responses', { kind: 'response', bytes: '' }, HANGING_LINGER_MS],
   ['stalled bodies', { kind: 'stall', afterBytes: 0 }, HANGING_LINGER_MS],
   ['reset connections', { kind: 'reset', afterBytes: 0 }, LINGER_MS],
   ['truncated bodies', { kind: 'cut', afterBytes: 0 }, LINGER_MS],
@@ -162,6 +162,6 @@ function fill(file: string): void {
   try {
     for (let bytes = 0; bytes <= DISK_BYTES; bytes += piece.length) appendFileSync(file, piece);
   } catch {
-    // Full, but for a few pages.
+    // Full, except for a few pages.
   }
 }

@@ -38,7 +38,7 @@ interface Exchange {
 /** Time without an end after which a request counts as hung. */
 const HUNG_AFTER_MS = 90_000;
 
-/** Sends requests and judges the responses: the same request must get the same bytes, unless a trouble excuses it. */
+/** Sends requests and checks the responses: the same request must get the same bytes, unless a trouble excuses it. */
 export class Witness {
   /** Headers of popular images that were received, by path. */
   readonly tags = new Map<string, Headers>();
@@ -58,7 +58,7 @@ export class Witness {
     const exchange = await send(this.#origin, shot);
     const { ending, status, headers } = exchange;
     const code = readCode(exchange);
-    const [verdict, reason = ending] = this.#judge(shot, exchange, code, startedMs);
+    const [verdict, reason = ending] = this.#classify(shot, exchange, code, startedMs);
     this.visits.push({
       ...{ purpose, method, path, render, startedMs, tookMs: Date.now() - startedMs },
       response: [status || '', code].join(' ').trim(),
@@ -68,7 +68,7 @@ export class Witness {
   }
 
   /** Compares a response with the contract, given the troubles of its time. */
-  #judge(
+  #classify(
     shot: Shot,
     exchange: Exchange,
     code: string | undefined,
@@ -78,16 +78,16 @@ export class Witness {
     const isExcused = (what: 'originals' | 'renders'): boolean =>
       this.#troubles.isExcused(what, startedMs, Date.now());
     const isOriginalLost = shot.needsOriginal && isExcused('originals');
-    const blameOriginals = (reason: string): readonly [Verdict, string] =>
+    const excuseByOriginals = (reason: string): readonly [Verdict, string] =>
       isOriginalLost ? ['originals failed', reason] : ['unexpected', reason];
     if (ending === 'hung' || ending === 'no response') {
       return ['unexpected', `${ending} ${failure}`.trim()];
     }
-    if (ending === 'broken') return blameOriginals(`broken off: ${failure}`);
+    if (ending === 'broken') return excuseByOriginals(`broken off: ${failure}`);
     const fault = ending === 'complete' ? this.#findFault(shot, exchange) : undefined;
     if (fault !== undefined) return ['unexpected', fault];
     if (status === 502 || (status === 504 && code !== 'TRANSFORM_TIMEOUT')) {
-      return blameOriginals('an error of the origin');
+      return excuseByOriginals('an error of the origin');
     }
     // A request that waits for slow originals keeps its place in the queue.
     if (status === 503 && isOriginalLost) return ['originals failed'];

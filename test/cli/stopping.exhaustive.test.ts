@@ -119,7 +119,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     let timesTakenBack = 0;
     const server = await useLocalS3({
       allowMismatchedSignatures: true,
-      takesUploadsBack: true,
+      canAbortUploads: true,
       beforeRequest: (request) => {
         if (isTakenBack(request)) {
           timesTakenBack += 1;

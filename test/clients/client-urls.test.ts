@@ -5,13 +5,13 @@ import { useTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 import { expectedVerdict } from '../surface/contract-oracle.ts';
 
-/** URLs that libraries and clients ask for; their statuses were worked out from the contract, not from Darkroom. */
+/** URLs that libraries and clients request, with statuses derived from the contract, not from Darkroom. */
 const [heading, ...rows] = readFileSync('fixtures/client-urls.tsv', 'utf8')
   .trimEnd()
   .split('\n')
   .map((line) => line.split('\t'));
 
-/** A GIF of two frames, which is so simple that its renderings cost nothing. */
+/** A GIF of two simple frames, which renders fast. */
 const EDGE_PX = 300;
 const original = await sharp(
   Buffer.concat([Buffer.alloc(EDGE_PX ** 2), Buffer.alloc(EDGE_PX ** 2, 255)]),
@@ -20,7 +20,7 @@ const original = await sharp(
   .gif()
   .toBuffer();
 
-/** The key of the original behind each URL; default avatars have none. */
+/** Keys of the originals by URL; default avatars have none. */
 const servedKeys = new Set(
   rows.flatMap(([, , target = '', status]) => {
     const verdict = expectedVerdict(target);
@@ -31,13 +31,13 @@ const servedKeys = new Set(
 const app = await useTestApp();
 for (const key of servedKeys) app.originals.put(key, original);
 
-test('the table of client URLs is whole', () => {
+test('the table of client URLs has the documented number of rows', () => {
   expect(heading?.join('|')).toBe(
     'client|resource|path|status by the contract (objects present)|remark',
   );
   const document = readFileSync('docs/compatibility.md', 'utf8');
-  const [, told] = /`fixtures\/client-urls\.tsv` lists (\d+) URLs/.exec(document) ?? [];
-  expect(rows).toHaveLength(Number(told));
+  const [, documentedCount] = /`fixtures\/client-urls\.tsv` lists (\d+) URLs/.exec(document) ?? [];
+  expect(rows).toHaveLength(Number(documentedCount));
 });
 
 /** Paths in the table of compatibility.md with their statuses: `…` is any rest of a path, `{…}` a segment. */

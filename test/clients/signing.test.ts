@@ -25,7 +25,7 @@ const signingKeys = 'an-example-key-of-thirty-two-bytes-or-more';
 const serverKeys = new SigningKeys([signingKeys]);
 const at = (seconds: number): Date => new Date(seconds * 1000);
 
-/** Names of files that an attachment may have. */
+/** Valid file names of attachments. */
 const filename = fc
   .string({ unit: 'binary', minLength: 1, maxLength: 60 })
   .filter((text) => !/[/\\\p{Cc}\p{Cs}]|^\.{1,2}$/u.test(text));
@@ -144,7 +144,7 @@ describe('external media', () => {
   });
 });
 
-/** Fields of a vector as the options of the library. */
+/** Converts the fields of a vector to the library's options. */
 function uploadOf(fields: (typeof uploadVectors.signed)[number]['fields']): Upload {
   const { k, e, ...others } = fields;
   const { b, ct, mb, o, s }: { b?: string; ct?: string; mb?: number; o?: boolean; s?: boolean } =
@@ -166,9 +166,9 @@ describe('createUploadCapability', () => {
     const [path = '', capability = ''] = made.url.split('?t=');
     expect(capability).toBe(made.capability);
     expect(readRelayKey(path)).toBe(row.fields.k);
-    const judge = (text: string) => checkCapability(text, new SigningKeys([row.key]), 0);
-    expect(judge(capability)).toEqual(judge(row.path.split('?t=')[1] ?? ''));
-    expect(judge(capability).verdict).toBe('valid');
+    const check = (text: string) => checkCapability(text, new SigningKeys([row.key]), 0);
+    expect(check(capability)).toEqual(check(row.path.split('?t=')[1] ?? ''));
+    expect(check(capability).verdict).toBe('valid');
   });
 
   test('has the query of a part, and only the fields that were set', async () => {
@@ -269,7 +269,7 @@ describe('signing keys', () => {
     [`${base64}=`, 'signingKeys: key 1 of 1 is not valid base64.'],
     [`base64:${'A'.repeat(41)}`, 'signingKeys: key 1 of 1 is not valid base64.'],
     [`base64:${Buffer.alloc(31).toString('base64')}`, 'has 31 bytes; expected at least 32.'],
-  ])('that are wrong are an error without the key: %j', async (keys, message) => {
+  ])('throw an error without the key if they are invalid: %j', async (keys, message) => {
     const signed = signExternalUrl({ url, signingKeys: keys });
     await expect(signed).rejects.toThrow(RangeError);
     await expect(signed).rejects.toThrow(message);

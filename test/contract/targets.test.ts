@@ -10,10 +10,10 @@ import {
   canonicalOf,
   expectedVerdict,
   externalRow,
+  parseTarget,
   rows,
   SIZES,
-  type SoundParts,
-  takeApart,
+  type ValidParts,
   type Verdict,
 } from '../surface/contract-oracle.ts';
 import {
@@ -48,7 +48,7 @@ function expectVerdict(target: string): Verdict {
   if (verdict.kind === 'unknown path' || verdict.kind === 'refused') return verdict;
   const parsed = parsePath(splitTarget(target)[0]);
   if (parsed.kind !== 'valid') return expect.fail(parsed.kind);
-  expect(resourceRows[parsed.path.resource].template).toBe(takeApart(target)?.row.path);
+  expect(resourceRows[parsed.path.resource].template).toBe(parseTarget(target)?.row.path);
   const written = formatPath(parsed.path);
   expect(written).toMatch(/^[!-"$->@-[\]-~]+$/); // visible ASCII, without a query or fragment
   expect(parsePath(written)).toEqual(parsed);
@@ -59,7 +59,7 @@ function expectVerdict(target: string): Verdict {
 }
 
 /** Verdict by construction, without parsing. */
-function verdictOfParts(parts: SoundParts): Verdict {
+function verdictOfParts(parts: ValidParts): Verdict {
   const { index, filename } = parts.values;
   if (parts.row.query === 'none') return { kind: 'default avatar', index: index ?? '' };
   const canonical = canonicalOf(parts);
@@ -92,7 +92,7 @@ test('parses targets as the contract says, and computes keys that contain all pa
 
 test('two requests share a key only if they request the same bytes', () => {
   const seen = [0, 0];
-  const canonicalTextOf = (parts: SoundParts) => JSON.stringify(verdictOfParts(parts));
+  const canonicalTextOf = (parts: ValidParts) => JSON.stringify(verdictOfParts(parts));
   const drawnPairs = neighbours.chain(([one, other]) => {
     const isAlike = canonicalTextOf(one) === canonicalTextOf(other);
     return fc.tuple(spellings(one), spellings(other), fc.constant(isAlike));

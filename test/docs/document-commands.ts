@@ -5,10 +5,10 @@ export const documents = [
   ...readdirSync('docs').flatMap((file) => (file.endsWith('.md') ? [`docs/${file}`] : [])),
 ];
 
-/** The one document whose commands are those of CI, which runs them: here it is seen that they exist. */
+/** The document with the commands of CI: tests only check that they exist. */
 export const CONTRIBUTING = 'docs/contributing.md';
 
-/** The `sh` blocks of a document, each with the lines of the plain blocks that follow, which it prints. */
+/** Reads the `sh` blocks of a document, each with its expected output: the plain blocks after it. */
 export function readCommandBlocks(file: string) {
   const blocks: { line: number; script: string; expected: string[] }[] = [];
   const markdown = readFileSync(file, 'utf8');

@@ -10,10 +10,10 @@ import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.
 
 const ADMIN_TOKEN = 'the-token-of-the-documents';
 
-/** Parts of a clone that the commands of the documents read. */
+/** Files that the commands of the documents read. */
 const CLONE = ['bin', 'deploy', 'dist', 'docs', 'fixtures', 'node_modules', 'package.json'];
 
-/** Lets commands fail that must, and only with the status that is documented: `… # exit status 1`. */
+/** Expects the documented exit status of failing commands: `… # exit status 1`. */
 const withStatuses = (script: string): string =>
   script.replaceAll(
     /^(.*\S)\s+# exit status (\d+)$/gm,
@@ -21,8 +21,7 @@ const withStatuses = (script: string): string =>
   );
 
 /**
- * Runs a script as somebody would who reads a document from top to bottom: in one shell, in a directory that looks like a
- * clone and is thrown away afterwards.
+ * Runs the commands of a document from top to bottom: in one shell, in a temporary directory that looks like a clone.
  */
 async function run(script: string) {
   const { path: directory } = await useTemporaryDirectory();
@@ -45,7 +44,7 @@ async function run(script: string) {
 const runs = documents
   .filter((file) => file !== CONTRIBUTING)
   .map((file) => {
-    // That `npm start` prints its links is for CI to see.
+    // CI checks the links that `npm start` prints.
     const blocks = readCommandBlocks(file).filter(({ script }) => !script.endsWith('npm start\n'));
     const needsService = blocks.some(({ script }) => /127\.0\.0\.1:(?:3000|9090)/.test(script));
     return { file, blocks, needsService };
@@ -60,14 +59,14 @@ describe('the commands of the documents', () => {
       const parts = blocks.map(({ script }, at) => `echo '@@ ${at}'\n${withStatuses(script)}`);
       let whole = parts.join('\n');
       if (needsService) {
-        // It stands for the one on ports 3000 and 9090.
+        // Stands in for the service on ports 3000 and 9090.
         const { origin, output } = await useService({ ADMIN_PORT: '0', ADMIN_TOKEN });
         const [, adminOrigin = ''] = /admin listener is on (http:[\d.:/]+)/.exec(output()) ?? [];
         whole = whole.replaceAll('http://127.0.0.1:3000', origin);
         whole = whole.replaceAll('http://127.0.0.1:9090', adminOrigin);
       }
       const { output, status } = await run(whole);
-      // Of those that it came to.
+      // Outputs of the commands that ran.
       const outputs = output.split(/^@@ \d+\n/m).slice(1);
       for (const [at, { line, expected }] of blocks.entries()) {
         const lines = outputs[at]?.split('\n') ?? [];

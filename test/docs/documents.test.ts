@@ -21,7 +21,7 @@ describe('the README', () => {
   });
 });
 
-/** The anchors of a document's headings, as GitHub makes them. */
+/** Returns the anchors of a document's headings, as GitHub generates them. */
 const anchorsOf = (file: string): string[] =>
   (read(file).match(/(?<=^#+ ).*$/gm) ?? []).map((title) =>
     title
@@ -62,7 +62,7 @@ test.each(files)('%s has the number of widths that there are, if any', (file) =>
 });
 
 test.each(files)('the lines of %s fit a terminal', (file) => {
-  // Tables, what commands print, and words without a space have the length that they have.
+  // Tables, outputs and long words cannot be wrapped.
   const prose = read(file).replaceAll(/^```.*?^```|^ *\|[^\n]*/gms, '');
   const long = (prose.match(/^.{131,}$/gm) ?? []).filter((line) => /\S\s+\S/.test(line.slice(3)));
   expect(long).toEqual([]);

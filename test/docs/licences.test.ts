@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { readFixtureTable } from '../support/fixture-table.ts';
 
-/** The list of each directory of images below `fixtures`; the goldens have the licence of their originals. */
+/** Index of each directory of images below `fixtures`; goldens have the licence of their originals. */
 const lists: Readonly<Record<string, string>> = {
   avifenc: 'avifenc/index.tsv',
   corpus: 'corpus/MANIFEST.tsv',

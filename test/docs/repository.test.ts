@@ -29,7 +29,7 @@ test.each([
   expect(links.filter((link) => link !== address)).toEqual([]);
 });
 
-test('the bug form asks for version, check and log line', () => {
+test('the bug form requests version, check and log line', () => {
   const { body } = parse(read(join(forms, 'bug.yml')));
   const required = body.filter((field: { validations?: { required?: boolean } }) => {
     return field.validations?.required;

@@ -10,22 +10,22 @@ import { externalVectors } from '../../tools/documents/external-vectors.ts';
 import { uploadVectors } from '../../tools/documents/upload-vectors.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Signers of one kind of URL in docs/signing.md, and what they must make. */
+/** Signers of one kind of URL in docs/signing.md, with their expected results. */
 interface Signers {
   readonly kind: string;
-  /** Name of the function in TypeScript; in Python and PHP, its words are small, with lines between them. */
+  /** Name of the function in TypeScript; Python and PHP use snake case. */
   readonly name: string;
-  /** The call of the function with the arguments `row`, in Go. */
+  /** Call of the function with the arguments `row`, in Go. */
   readonly go: string;
   readonly calls: readonly (readonly unknown[])[];
   readonly expected: readonly string[];
-  /** What of a signed path is compared; all of it, unless said. */
+  /** Part of a signed path to compare; by default, all of it. */
   readonly comparable?: (path: string) => string;
 }
 
 const inSnakeCase = (name: string): string => name.replace(/[A-Z]/, '_$&').toLowerCase();
 
-/** Makes files of the document's code, with a program that takes calls as JSON, and gives JSON. */
+/** Writes the document's code to files, with a program that reads calls and prints results as JSON. */
 type WriteFiles = (code: string, signers: Signers) => Readonly<Record<string, string>>;
 
 const languages: readonly [language: string, command: readonly string[], WriteFiles][] = [
@@ -87,7 +87,7 @@ echo json_encode(array_map(fn ($row) => ${inSnakeCase(name)}(...$row), $rows));
 
 const document = 'docs/signing.md';
 
-/** Runs the signers of one kind, in each language that this machine has. */
+/** Tests the signers of one kind in each installed language. */
 function testSigners(signers: Signers): void {
   const { kind, name, calls, expected, comparable: of = (path) => path } = signers;
   const text = readFileSync(document, 'utf8');
@@ -108,7 +108,7 @@ function testSigners(signers: Signers): void {
     for (const [language, [program = '', ...args], filesOf] of languages) {
       const version = language === 'go' ? 'version' : '--version';
       const isThere = spawnSync(program, [version]).status === 0;
-      // A compiler takes its time, once.
+      // The first compilation is slow.
       const name = isThere ? `in ${language}` : `in ${language}: ${program} is not installed`;
       test.skipIf(!isThere)(name, { timeout: 120_000 }, async () => {
         const directory = await useTemporaryDirectory();
@@ -144,7 +144,7 @@ testSigners({
   go: 'SignAttachment(row[0].(string), row[1].(string), int64(row[2].(float64)))',
   calls: signed.map(({ attachment, key, now }) => [attachment, key, now]),
   expected: signed.map(({ url }) => url),
-  // A name may be encoded in more than one way.
+  // A name has several valid encodings.
   comparable: (url) => {
     const [path = '', query = ''] = url.split(/\?(.*)/s);
     return `${path.split('/').map(decodeURIComponent).join('/')} ${query}`;
@@ -157,7 +157,7 @@ testSigners({
   go: 'must(SignUpload(row[0].(map[string]any), row[1].(string)))',
   calls: uploadVectors.signed.map(({ fields, key }) => [fields, key]),
   expected: uploadVectors.signed.map(({ path }) => path),
-  // JSON and a name may be spelled in more than one way: what they permit is compared, and which key has signed it.
+  // JSON and names have several valid encodings: compares the permissions and the signing key.
   comparable: (path) => {
     const [rawPath = '', capability = ''] = path.split('?t=');
     const permitted = uploadVectors.keys.map((key) =>

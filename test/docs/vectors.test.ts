@@ -18,7 +18,7 @@ import { useTestApp } from '../support/test-app.ts';
 describe('the vectors of attachments', () => {
   const { domain, signed, judged } = attachmentVectors;
   const signing = { keys: new SigningKeys(attachmentVectors.keys), domain };
-  const judge = (url: string, at: number): string => {
+  const verify = (url: string, at: number): string => {
     const [path = '', query = ''] = url.split(/\?(.*)/s);
     return checkSignature(query, decodeURIComponent(path.slice(1)), signing, at * 1000).verdict;
   };
@@ -28,19 +28,19 @@ describe('the vectors of attachments', () => {
       const end = Number.parseInt(/ex=(\w+)/.exec(url)?.[1] ?? '', 16);
       expect(end - now).toBeGreaterThan(12 * 3_600 - 1);
       expect(end - now).toBeLessThanOrEqual(24 * 3_600);
-      const verdicts = [now, end - 1, end].map((at) => judge(url, at));
+      const verdicts = [now, end - 1, end].map((at) => verify(url, at));
       expect(verdicts).toEqual(['valid', 'valid', 'expired']);
     }
   });
 
   test('have the documented verdicts', () => {
-    for (const { why, at, verdict, url } of judged) expect(judge(url, at), why).toBe(verdict);
+    for (const { why, at, verdict, url } of judged) expect(verify(url, at), why).toBe(verdict);
     const verdicts = new Set(judged.map(({ verdict }) => verdict));
     expect([...verdicts].sort()).toEqual([...signatureVerdicts].sort());
-    // The same URL is of another platform where that has another domain.
+    // With another domain, the URL belongs to another platform.
     const other = judged.find(({ why }) => why === 'another domain') ?? expect.fail();
     signing.domain = 'other';
-    expect(judge(other.url, other.at)).toBe('valid');
+    expect(verify(other.url, other.at)).toBe('valid');
   });
 });
 
@@ -75,7 +75,7 @@ describe('the vectors of uploads', () => {
     }
   });
 
-  /** A bucket that has nothing and takes everything, parts of any upload included. */
+  /** An empty bucket that accepts everything, including parts of any upload. */
   const originalWriter: OriginalWriter = {
     write: async () => 'stored',
     writePart: async () => 'stored',
@@ -84,7 +84,7 @@ describe('the vectors of uploads', () => {
   };
 
   test('have the documented statuses', async () => {
-    // One of the keys has a comma, which ends a key in the variable itself.
+    // One key contains a comma, which separates keys in the variable.
     const directory = await useTemporaryDirectory();
     await directory.put('keys', keys.join('\n'));
     const settings = {

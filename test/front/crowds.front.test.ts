@@ -21,14 +21,14 @@ async function start(settings: Record<string, string>, openFiles?: number): Prom
   port = Number(new URL(service.origin).port);
 }
 
-/** A storage of one attachment that no buffer holds. */
+/** A storage with one attachment that is larger than all buffers. */
 async function makeStorage(): Promise<string> {
   const { path, put } = await useTemporaryDirectory();
   await put(LARGE, Buffer.alloc(64 * 1024 * 1024));
   return path;
 }
 
-/** Opens many connections, some at the same time. */
+/** Opens many connections, `atOnce` at a time. */
 async function openCrowd(count: number, open: (index: number) => Promise<Socket>, length = 250) {
   const crowd: Socket[] = [];
   while (crowd.length < count) {
@@ -38,10 +38,7 @@ async function openCrowd(count: number, open: (index: number) => Promise<Socket>
   return crowd;
 }
 
-/**
- * Opens a connection, over one of several addresses of this machine lest ports run out; one that is closed at once is a
- * connection, too.
- */
+/** Opens a connection from one of several local addresses, because one address has too few ports. */
 async function openSocket(index: number): Promise<Socket> {
   const localAddress = `127.0.0.${2 + (index % 8)}`;
   const socket = connect({ port, host: '127.0.0.1', localAddress });
@@ -50,7 +47,7 @@ async function openSocket(index: number): Promise<Socket> {
   return socket;
 }
 
-/** Asks over an open connection, and reads what comes until there is something of a response. */
+/** Sends a request over an open connection, and reads the first bytes of the response. */
 async function requestOver(socket: Socket, path: string): Promise<Socket> {
   const responded = Promise.race([once(socket, 'data'), once(socket, 'close')]);
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -58,7 +55,7 @@ async function requestOver(socket: Socket, path: string): Promise<Socket> {
   return socket;
 }
 
-/** Statuses and times of requests one after the other, over a connection that is kept or new ones. */
+/** Returns statuses and times of sequential requests over one or over new connections. */
 async function measure(path: string, count: number, pipelining = 1) {
   const isTls = service.origin.startsWith('https');
   const tls = isTls ? { ca: readFileSync(tlsFiles.cert) } : {};
@@ -74,10 +71,10 @@ async function measure(path: string, count: number, pipelining = 1) {
   return { statuses: [...statuses], p50Ms: timesMs[Math.floor(count / 2)] ?? Number.NaN };
 }
 
-/** Files that the service has open, sockets included. */
+/** Counts the open files of the service, including sockets. */
 const countOpenFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;
 
-/** A crowd, seen from the service: what it costs, and whether hits go on and memory comes back. */
+/** Measures the cost of a crowd, whether hits continue, and whether memory is freed. */
 async function observe(what: string, count: number, gather: () => Promise<readonly Socket[]>) {
   const alone = await measure(HIT, 500);
   const before = { bytes: residentBytes(service.pid), files: countOpenFiles() };
@@ -89,7 +86,7 @@ async function observe(what: string, count: number, gather: () => Promise<readon
   for (const socket of crowd) socket.destroy();
   await expect.poll(countOpenFiles, { timeout: 20_000 }).toBeLessThan(before.files + 10);
   const afterwards = await measure(HIT, 500);
-  // For the note of a release.
+  // For the release notes.
   const [kilobytes, ...p50Ms] = [bytesEach / 1024, alone.p50Ms, crowded.p50Ms].map((each) =>
     each.toFixed(1),
   );
@@ -97,7 +94,7 @@ async function observe(what: string, count: number, gather: () => Promise<readon
   for (const { statuses } of [alone, crowded, newcomers, afterwards]) {
     expect(statuses).toEqual([200]);
   }
-  // No measure of speed, as one pause of a busy machine is not: most requests are held up by nothing.
+  // Most requests must not wait; single pauses on a busy machine are permitted.
   expect(crowded.p50Ms).toBeLessThan(100);
   return { bytesEach, files };
 }
@@ -136,7 +133,7 @@ test.each([
       (await requestOver(secure, LARGE)).pause();
       return socket.pause();
     });
-    // All have a socket and a file open, and have stopped since no buffer takes more.
+    // Each client has an open socket and file, and is stalled with full buffers.
     await expect.poll(countOpenFiles, { timeout: 20_000 }).toBeGreaterThanOrEqual(1_000);
     return crowd;
   });
@@ -156,9 +153,9 @@ test('with a low limit of open files, neither the storage nor the listener runs 
     most = Math.max(most, countOpenFiles());
     return most;
   };
-  // Three times as many as these want to come in.
+  // Three times this number of clients connect.
   await expect.poll(countMost, { timeout: 10_000 }).toBeGreaterThan(200);
-  // A client that stands still is dropped after 10 s; then others are served.
+  // A stalled client is dropped after 10 s; then others are served.
   const request = async () => {
     countMost();
     return (await measure(LARGE, 1, 0)).statuses;

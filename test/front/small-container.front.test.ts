@@ -9,7 +9,7 @@ import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 const MEBIBYTE = 2 ** 20;
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
 
-/** Originals of 24 megapixels, of a picture with detail, in all formats that sharp writes; a phone's HEIC has 12. */
+/** Detailed originals of 24 megapixels in all formats that sharp writes; a phone's HEIC has 12. */
 async function putLargeStills(put: (name: string, bytes: Uint8Array) => Promise<void>) {
   const noise = { type: 'gaussian', mean: 128, sigma: 8 } as const;
   const create = { width: 1500, height: 1000, channels: 3, background: '#888', noise } as const;
@@ -28,7 +28,7 @@ async function putLargeStills(put: (name: string, bytes: Uint8Array) => Promise<
   return Object.keys(files);
 }
 
-test('in a container of 512 MiB, large stills, an emoji and posters are rendered, and the kernel kills nothing', async (context) => {
+test('renders large stills, an emoji and posters in a container of 512 MiB without OOM kills', async (context) => {
   const group = useMemoryGroup(512 * MEBIBYTE);
   if (group === undefined) return context.skip('takes a cgroup with a limit of memory, as root');
   const { path, put } = await useTemporaryDirectory();
@@ -36,7 +36,7 @@ test('in a container of 512 MiB, large stills, an emoji and posters are rendered
   const stills = await putLargeStills(put);
   await cp('fixtures/corpus/heic/filetype__fixture-heic.heic', `${path}/attachments/9/1/a.heic`);
   const { origin, output } = await useService(
-    // A busy machine is no fault of the memory.
+    // A 503 on a busy machine is not a failure of memory.
     { STORAGE_DIR: path, TRANSFORM_TIMEOUT_MS: '120000' },
     group,
   );
@@ -53,7 +53,7 @@ test('in a container of 512 MiB, large stills, an emoji and posters are rendered
     ...large.map((url) => `${url}&width=400`),
     ...(hasFfmpeg ? ['/attachments/1/15/clip.mp4?format=webp&width=200'] : []),
   ];
-  // Twice: the second time, most are hits.
+  // In the second round, most responses are hits.
   for (const url of [...singles, ...singles]) {
     expect(await statusOf(url), url).toBe(200);
     expect(group.countKills(), url).toBe(0);

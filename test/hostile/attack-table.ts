@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Reads from a table of attacks in docs/security.md which of them do harm, by their names.
+ * Reads from a table in docs/security.md which attacks do harm, by name.
  *
- * @param firstColumn heading of the table's first column after that of the attacks
+ * @param firstColumn heading of the first column after the attacks
  * @param column heading of the column of one sandbox
  */
 export function readHarm(

@@ -1,7 +1,4 @@
-/**
- * Bombs: originals made to cost more than they are worth, in each format, one at a time, through the
- * real service with its default limits.
- */
+/** Bombs: originals that cost much more than their size, in each format, through the real service with default limits. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { apngBombs } from './bombs/apng-bombs.ts';
 import { avifBombs } from './bombs/avif-bombs.ts';
@@ -16,7 +13,7 @@ import { shareHostileRun } from './hostile-run.ts';
 import { wasRendered } from './verdict.ts';
 import { passthrough } from './ways.ts';
 
-/** Several renders of up to 15 s each, and the making of the bomb. */
+/** Several renders of up to 15 s each, and the creation of the bomb. */
 const TIMEOUT_MS = 180_000;
 
 const run = shareHostileRun('bombs');

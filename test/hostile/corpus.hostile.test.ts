@@ -1,7 +1,4 @@
-/**
- * Every file of the corpus, hostile or not, in every way, through the real service with its default
- * limits; and each of its good responses once more, for a client that has it already.
- */
+/** Every file of the corpus, in every way, through the real service with default limits; revalidates each good response. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { corpusCategories, corpusFile, corpusFiles } from '../formats/header-of.ts';
 import { shareHostileRun } from './hostile-run.ts';
@@ -9,7 +6,7 @@ import { everyWay, jpegLow } from './ways.ts';
 
 const run = shareHostileRun('corpus');
 
-test('there is a corpus', () => {
+test('the corpus has nine hostile categories', () => {
   expect(corpusFiles(...corpusCategories).length).toBeGreaterThan(440);
   expect(corpusCategories.filter((category) => /^(hostile|fuzz)-/.test(category)).length).toBe(9);
 });

@@ -19,17 +19,17 @@ import { readHarm } from './attack-table.ts';
 const start = usePools();
 const isRoot = getuid?.() === 0;
 
-/** For a process to start or end on a busy machine. */
+/** Timeout for a process to start or exit on a busy machine. */
 const soon = { timeout: 20_000 };
 
-/** A PATH with these programs alone. */
+/** Returns a PATH with only these programs. */
 async function pathOf(...programs: readonly string[]): Promise<string> {
   const { path } = await useTemporaryDirectory();
   for (const program of programs) symlinkSync(`/usr/bin/${program}`, join(path, program));
   return path;
 }
 
-/** Every attack by its name in the document; resolves with whether it did harm. */
+/** Runs all attacks; returns whether each did harm, by its name in the document. */
 async function attackAll(request: (attack: string) => Promise<string>) {
   const connect = vi.fn();
   const server = createServer(connect);
@@ -58,29 +58,26 @@ async function attackAll(request: (attack: string) => Promise<string>) {
   return harm;
 }
 
-describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken over', () => {
+describe.skipIf(!hasCompiler)('(gcc is installed) a compromised video decoder', () => {
   const decoder = shareMaliciousDecoder();
 
   test.each([
     ['whole', false, ['bwrap', 'setpriv', 'nice', 'env', 'ldd']],
     ['setpriv', true, ['setpriv', 'nice', 'env']],
     ['unconfined', true, ['nice', 'env']],
-  ])(
-    'can do what the document says, where it is confined by %s',
-    async (walls, mayBeWeaker, programs) => {
-      const { renderer, sayByRanges } = await start({
-        videoDecoder: { ...decoder, mayBeWeaker },
-        environment: { PATH: await pathOf(...programs) },
-      });
-      const isWhole = walls === 'whole';
-      const sandbox = isWhole ? 'bubblewrap' : walls;
-      expect(await renderer.videoSupport).toMatchObject({ isFullySandboxed: isWhole, sandbox });
-      const harm = await attackAll((attack) => sayByRanges(`decode 1 ${attack}`));
-      expect(harm).toEqual(readHarm('whole', walls, isRoot));
-    },
-  );
+  ])('does only the documented harm: %s', async (confinement, mayBeWeaker, programs) => {
+    const { renderer, sayByRanges } = await start({
+      videoDecoder: { ...decoder, mayBeWeaker },
+      environment: { PATH: await pathOf(...programs) },
+    });
+    const isWhole = confinement === 'whole';
+    const sandbox = isWhole ? 'bubblewrap' : confinement;
+    expect(await renderer.videoSupport).toMatchObject({ isFullySandboxed: isWhole, sandbox });
+    const harm = await attackAll((attack) => sayByRanges(`decode 1 ${attack}`));
+    expect(harm).toEqual(readHarm('whole', confinement, isRoot));
+  });
 
-  test('is heard on a busy machine, though it ends without reading its input', async () => {
+  test('is probed on a busy machine, although it exits without reading its input', async () => {
     const environment = { PATH: await pathOf('setpriv', 'nice', 'env') };
     const options = { videoDecoder: { ...decoder, mayBeWeaker: true }, environment };
     const pools = await Promise.all(Array.from({ length: 12 }, () => start(options)));
@@ -95,7 +92,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
     ['whole', ['bwrap', 'setpriv', 'ldd']],
     ['setpriv', ['setpriv']],
     ['unconfined', []],
-  ])('ends with a service that is killed: %s', async (_, programs) => {
+  ])('ends when the service is killed: %s', async (_, programs) => {
     const path = await pathOf('nice', 'env', ...programs);
     const file = 'test/hostile/takeover/decode-forever.mjs';
     const service = spawn(process.execPath, [file, decoder.program, path], { stdio: 'inherit' });

@@ -12,28 +12,28 @@ import { readSample } from '../support/test-app.ts';
 import { readServiceLog } from './service-log.ts';
 import { findFaults, type WholeResponse } from './verdict.ts';
 
-/** Longer than all deadlines of the service together: origin, queue, transform. */
+/** More than the sum of the service's deadlines: origin, queue, transform. */
 const NO_RESPONSE_MS = 60_000;
 
-/** A busy service may say so more than once; one that says it for ever is at fault. */
+/** A busy service may return a few 503, but not forever. */
 const MAX_ATTEMPTS = 60;
 
-/** Slowest response to the probe that is let pass, in milliseconds: what a health check would wait for. */
+/** Maximum response time of the probe, in milliseconds: the timeout of a health check. */
 const MAX_PROBE_MS = 2_000;
 
 /**
- * Bound of the main process's resident memory, in bytes. Measured: 513 MiB. That is 256 MiB of results,
- * and some copies of originals of 50 MiB on their way into a worker.
+ * Maximum resident memory of the main process, in bytes. Measured: 513 MiB, of which 256 MiB are results; the rest is
+ * mostly copies of 50 MiB originals on their way to a worker.
  */
 const MAX_MAIN_BYTES = 2 ** 30;
 
 /**
- * Bound of a worker's resident memory, in bytes: what `WORKER_MEMORY_BYTES` allows of private memory,
- * and the code it shares. Measured: up to 1903 MiB, for an AVIF of the 100 million pixels that are allowed.
+ * Maximum resident memory of a worker, in bytes: private memory of `WORKER_MEMORY_BYTES`, and shared code. Measured: up to
+ * 1903 MiB, for an AVIF of 100 million pixels, the permitted maximum.
  */
 const MAX_WORKER_BYTES = 2_684_354_560 + 128 * 2 ** 20;
 
-/** Good originals and a way to ask for each; through every encoder, still and animated. */
+/** Valid originals and a request for each, through every encoder, still and animated. */
 const GOOD: readonly (readonly [key: string, target: (id: string) => string])[] = [
   ['icons/1/ab12', (id) => `/icons/9/${id}.webp?size=64`],
   ['emojis/1', (id) => `/icons/9/${id}.png?size=32`],
@@ -43,7 +43,7 @@ const GOOD: readonly (readonly [key: string, target: (id: string) => string])[] 
 
 const DIRECTORY = 'test-report/hostile';
 
-/** Leaves an original and its request for reproduction; returns the directory. */
+/** Saves an original and its request for reproduction; returns the directory. */
 export function keepOriginal(
   suite: string,
   name: string,
@@ -59,10 +59,9 @@ export function keepOriginal(
 }
 
 /**
- * Starts the real service in a process of its own, with default limits, on an empty directory, with everything
- * about it watched; and notes how it serves good images.
+ * Starts the real service with default limits on an empty directory, watches it, and records its responses for valid images.
  *
- * @param suite what the report is called
+ * @param suite name of the report
  */
 async function startHostileRun(suite: string) {
   const directory = await makeTemporaryDirectory();
@@ -74,7 +73,7 @@ async function startHostileRun(suite: string) {
   let ids = 0;
   let busyResponses = 0;
 
-  /** Comes again when it is told to: a 503 is never the response to an original. */
+  /** Retries after a 503, which never depends on the original. */
   async function get(target: string, headers: Record<string, string> = {}): Promise<WholeResponse> {
     for (let attempt = 1; ; attempt += 1) {
       const signal = AbortSignal.timeout(NO_RESPONSE_MS);
@@ -90,7 +89,7 @@ async function startHostileRun(suite: string) {
     }
   }
 
-  /** Puts an original where a target leads to, asks for it, also as a client that has it, and takes it away. */
+  /** Stores an original, requests it, revalidates the response, and deletes the original. */
   async function fetchOriginal(original: Buffer, target: string) {
     const parsed = parseTarget(target);
     if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
@@ -119,7 +118,7 @@ async function startHostileRun(suite: string) {
   prober.on('message', (probe) => probes.push(probe));
   const slowestMs = (): number => Math.max(...probes.map(({ tookMs }) => tookMs));
 
-  /** Asks for an original; fails, and leaves it for reproduction, where the response is not right. */
+  /** Requests an original; if the response is wrong, saves the original for reproduction and throws. */
   async function shoot(name: string, original: Buffer, target: string): Promise<WholeResponse> {
     const { response, again } = await fetchOriginal(original, target).catch((error: unknown) => {
       keepOriginal(suite, name, target, original, [String(error)]);
@@ -140,7 +139,7 @@ async function startHostileRun(suite: string) {
     nextId: (): number => ++ids,
     shoot,
 
-    /** New good images are served as before the hostile ones, to the byte. */
+    /** Expects the same bytes for new valid images as before the hostile ones. */
     expectGoodImages: async (): Promise<void> => {
       for (const [index, [key, target]] of GOOD.entries()) {
         ids += 1;
@@ -150,7 +149,7 @@ async function startHostileRun(suite: string) {
       }
     },
 
-    /** The service has lived through all of it, within bounds, and has nothing to complain of. */
+    /** Expects that the service still runs, stayed within its limits, and logged no error. */
     expectUnharmed: (): void => {
       expect(readLog().errors).toEqual([]);
       expect(probes.length).toBeGreaterThan(10);
@@ -168,7 +167,7 @@ async function startHostileRun(suite: string) {
       const { lostWorkers, stray } = readLog();
       notes.push(
         `peaks in bytes: main ${main}, worker ${worker}; workers lost: ${lostWorkers}`,
-        `slowest of ${probes.length} probes: ${slowestMs()} ms; 503 and asked again: ${busyResponses}`,
+        `slowest of ${probes.length} probes: ${slowestMs()} ms; 503 with a retry: ${busyResponses}`,
         ...[...stray].map((line) => `on standard error: ${line}`),
       );
       process.stdout.write(`${notes.join('\n  ')}\n`);
@@ -180,7 +179,7 @@ async function startHostileRun(suite: string) {
   };
 }
 
-/** Has all tests of a file share a run; in the end, the service must be unharmed. */
+/** Shares a run between all tests of a file; at the end, the service must be intact. */
 export function shareHostileRun(suite: string) {
   let run: Awaited<ReturnType<typeof startHostileRun>>;
   beforeAll(async () => {

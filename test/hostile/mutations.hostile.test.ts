@@ -1,9 +1,9 @@
 /**
- * Mutations of small real files through the real service: thousands for each format, hundreds for each video.
+ * Mutations of small real files through the real service.
  *
- *     HOSTILE_MUTATIONS=5000   how many for each format
- *     HOSTILE_VIDEOS=200       how many for each video
- *     HOSTILE_SEED=1           which ones
+ *     HOSTILE_MUTATIONS=5000   number for each format
+ *     HOSTILE_VIDEOS=200       number for each video
+ *     HOSTILE_SEED=1           seed
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { hasFfmpeg } from '../support/videos.ts';
@@ -19,17 +19,17 @@ import { wasRendered } from './verdict.ts';
 const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_VIDEOS } = process.env;
 const [images, videos] = [readImageKinds(), readVideoKinds()];
 
-/** Few enough that no request is refused for the load, and enough to keep all workers busy. */
+/** Keeps all workers busy without a 503 for overload. */
 const CONNECTIONS = 4;
-/** After so many, good images are asked for. */
+/** Number of mutations between two checks of valid images. */
 const BATCH = 500;
 
 describe(`seed ${seed}`, () => {
   const run = shareHostileRun('mutations');
-  /** The mutations by their targets. */
+  /** Mutations by target. */
   const shot = new Map<string, { readonly kind: MutatedKind; readonly index: number }>();
 
-  /** Shoots so many mutations; returns how many were served, were refused, and got as far as a decoder. */
+  /** Sends mutations; counts those that were served, were refused, and reached a decoder. */
   async function shootAll(kind: MutatedKind, count: number) {
     const startedMs = performance.now();
     const statuses: number[] = [];
@@ -57,7 +57,7 @@ describe(`seed ${seed}`, () => {
     const pace = `${((1000 * count) / (performance.now() - startedMs)).toFixed(0)} a second`;
     run().note(`${kind.name}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
     expect(statuses).toHaveLength(count);
-    // Neither is everything refused before it is decoded, nor is nothing hurt.
+    // Some mutations must reach a decoder, and some must be invalid.
     expect(Math.min(countOf(200), countOf(422))).toBeGreaterThan(count / 50);
     return rendered;
   }
@@ -80,7 +80,7 @@ describe(`seed ${seed}`, () => {
     );
   });
 
-  // What has cost a worker or a deadline is left for reproduction.
+  // Saves originals that cost a worker or a deadline, for reproduction.
   afterAll(() => {
     for (const [target, { code, reason }] of run().readLog().refusals) {
       const hasLostWorker = /\bworker (has )?(ended|died|was killed)/i.test(reason);

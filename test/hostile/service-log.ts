@@ -1,16 +1,16 @@
 /** pino's number for `error`. */
 const ERROR_LEVEL = 50;
 
-/** Reads all that a service has printed. */
+/** Parses the output of a service. */
 export function readServiceLog(output: string) {
   const log = {
-    /** Why a request was refused last, by its path and query. */
+    /** Reason of the last error of a request, by path and query. */
     refusals: new Map<string, { readonly code: string; readonly reason: string }>(),
-    /** Lines at error level or worse. */
+    /** Lines at level error and above. */
     errors: [] as string[],
-    /** What is no line of the log: a decoder's last words, or glibc's, on standard error. */
+    /** Lines that are not log entries, such as messages of a decoder or glibc on standard error. */
     stray: new Set<string>(),
-    /** How many workers have ended. */
+    /** Number of lost workers. */
     lostWorkers: 0,
   };
   for (const line of output.split('\n').filter((each) => each.trim() !== '')) {
@@ -24,7 +24,7 @@ export function readServiceLog(output: string) {
     const { level, msg, url, code = '', reason = '' } = entry;
     if (level >= ERROR_LEVEL) log.errors.push(line);
     if (/render worker has ended/.test(msg)) log.lostWorkers += 1;
-    // Stacks and libvips' repetitions are no part of it.
+    // Without stacks and repeated messages of libvips.
     if (url !== undefined) log.refusals.set(url, { code, reason: reason.split('\n')[0] ?? '' });
   }
   return log;

@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { readHarm } from './attack-table.ts';
 
-/** What became of a malicious worker in one sandbox; `harm`: whether each attack did any. */
+/** Outcome of a malicious worker in one sandbox; `harm`: whether each attack did harm. */
 interface Takeover {
   readonly sandbox: string;
   readonly isWhole: boolean;
@@ -26,10 +26,10 @@ interface Takeover {
 const run = promisify(execFile);
 const PROGRAM = resolve(import.meta.dirname, 'takeover/attack-every-sandbox.mjs');
 const isRoot = getuid?.() === 0;
-/** A user that no machine has, and one that files are not owned by. */
+/** A user that does not exist and owns no files. */
 const ORDINARY = 54_321;
 
-/** Directories of a service: below the application, and, where we may, below `/usr/local`. */
+/** Creates directories of a service below the application and, if possible, below `/usr/local`. */
 function makeDirectories(userId: number | undefined): string[] {
   mkdirSync('test-report', { recursive: true });
   const parents = [resolve('test-report'), ...(isRoot ? ['/usr/local'] : [])];
@@ -42,7 +42,7 @@ function makeDirectories(userId: number | undefined): string[] {
   });
 }
 
-/** Tries all attacks in every sandbox that works, with these words before Node. */
+/** Runs all attacks in every working sandbox, with a command prefix before Node. */
 async function attack(before: readonly string[], userId?: number): Promise<Takeover[]> {
   const words = [...before, process.execPath, PROGRAM, 'all', ...makeDirectories(userId)];
   const { stdout } = await run(words[0] ?? '', words.slice(1), { maxBuffer: 2 ** 24 });
@@ -52,7 +52,7 @@ async function attack(before: readonly string[], userId?: number): Promise<Takeo
 const setPrivileges = `setpriv --reuid ${ORDINARY} --regid ${ORDINARY} --clear-groups`.split(' ');
 const dropAdmin = ['setpriv', '--bounding-set', '-sys_admin', '--'];
 
-/** Ways to start the service, and the user that its directories belong to. All but the first take root. */
+/** Command prefixes that start the service, with the owner of its directories. All but the first need root. */
 const ways: [name: string, before: () => string[] | Promise<string[]>, userId?: number][] = [
   ['as ourselves', () => []],
   ['as an ordinary user', () => setPrivileges, ORDINARY],
@@ -74,7 +74,7 @@ test.for(ways)(
     expect(found).not.toEqual([]);
     for (const { sandbox, harm, isWhole, text, confinement } of found) {
       const expected = readHarm('bubblewrap', sandbox, isRoot && userId === undefined);
-      // Without user namespaces, root is none of the machine, and may not do all that root may.
+      // Without user namespaces, root lacks some privileges of the machine's root.
       const isLess = name.endsWith('without user namespaces');
       const more = Object.keys(harm).filter((each) => harm[each] && !expected[each]);
       expect({ sandbox, harm: isLess ? more : harm }).toEqual({
@@ -90,7 +90,7 @@ test.for(ways)(
   },
 );
 
-/** What starts a program as root of a user namespace in which there can be no other one. */
+/** Starts a program as root of a user namespace that permits no nested one. */
 async function withoutUserNamespaces(): Promise<string[]> {
   const holder = spawn('unshare', ['--user', 'sleep', 'infinity']);
   onTestFinished(() => void holder.kill('SIGKILL'));

@@ -24,7 +24,7 @@ const film = sharp(parrot, { animated: true }).resize(64);
 const animated = await film.clone().webp().toBuffer();
 const slowed = await film.clone().webp({ delay: 1230 }).toBuffer();
 const firstFrame = await sharp(parrot).resize(64).webp().toBuffer();
-/** All frames as one picture: what sharp makes of an animation in a format that has none. */
+/** All frames as one picture, as sharp converts an animation to a format without frames. */
 const strip = await sharp(await film.clone().png().toBuffer())
   .webp()
   .toBuffer();

@@ -9,19 +9,19 @@ import { readImageHeader } from '../../src/formats/containers.ts';
 import type { ImageHeader, Size } from '../../src/formats/image-header.ts';
 import { sniffAv } from '../../src/formats/video/sniff-av.ts';
 
-/** A whole response of the service. */
+/** A complete response of the service. */
 export interface WholeResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
 }
 
-/** Whether the original has got as far as a decoder. */
+/** Whether the original reached a decoder. */
 export function wasRendered({ headers }: WholeResponse): boolean {
   return /\brender\b/.test(headers.get('server-timing') ?? '');
 }
 
-/** Responses, besides 200, that any original at all may have: never the service's fault, nor the origin's. */
+/** Permitted errors for any original: neither the service nor the origin is at fault. */
 const REFUSALS = [
   '415 UNSUPPORTED_MEDIA_TYPE',
   '422 MEDIA_TOO_LARGE',
@@ -29,14 +29,14 @@ const REFUSALS = [
   '504 TRANSFORM_TIMEOUT',
 ];
 
-/** Pixels of a response that are decoded to the last; of more, the first frame is. */
+/** Maximum number of pixels to decode completely; of larger responses, only the first frame is decoded. */
 const MAX_DECODED_PX = 8_000_000;
 
 /**
- * Judges the response to a hostile original: refused in the format of the contract, or a whole image of
- * the format, size and timing that were asked for.
+ * Checks the response to a hostile original: an error of the contract, or a complete image of the requested format, size
+ * and timing.
  *
- * @returns what is wrong with it, a sentence each
+ * @returns defects, one sentence each
  */
 export async function findFaults(
   original: Buffer,
@@ -75,7 +75,7 @@ async function findImageFaults(
   if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);
   const size = sizeOf(facts, request, format);
   if (body.equals(original)) {
-    // A hostile original is decoded in a worker and nowhere else, so not here either.
+    // The test process must not decode hostile originals.
     if (facts.format !== format || !facts.isClean) faults.push('passed through unclean');
     if (size.widthPx !== facts.widthPx) faults.push('passed through in another size');
     return faults;
@@ -83,13 +83,13 @@ async function findImageFaults(
   return [...faults, ...(await findRenderFaults(facts, request, format, size, body))];
 }
 
-/** A poster is a whole picture of the format; which size it has, only its own facts tell. */
+/** A poster must be a complete picture of the format; only its own header reveals its size. */
 async function findPosterFaults(
   original: Buffer,
   { format }: MediaRequest,
   body: Buffer,
 ): Promise<string[]> {
-  if (sniffAv(original) === undefined) return ['an image made of what is none'];
+  if (sniffAv(original) === undefined) return ['an image of a file that is not one'];
   try {
     await sharp(body, { failOn: 'warning', limitInputPixels: false }).stats();
     const made = (await sharp(body).metadata()).format;
@@ -130,18 +130,18 @@ async function findRenderFaults(
   }
 }
 
-/** Frames, delays and loop of the original (contract §3), as far as the format can hold them. */
+/** Frames, delays and loop of the original (contract §3), as far as the format supports them. */
 function findTimingFaults(
   { pages = 1, delay, loop }: Metadata,
   format: OutputFormat,
   animation: ImageHeader['animation'],
 ): string[] {
   const { delaysMs, plays } = animation ?? { delaysMs: [0], plays: 0 };
-  // One frame is a still, whatever it was made of.
+  // One frame is a still, also if the original is an animation.
   if (delaysMs.length === 1) return pages === 1 ? [] : [`${pages} frames of a still`];
   if (pages !== delaysMs.length) return [`${pages} frames instead of ${delaysMs.length}`];
   const [unitMs, maxUnits] = format === 'gif' ? [10, 65_535] : [1, 2 ** 24 - 1];
-  // Each frame begins at the unit that is nearest to where it ought to.
+  // Each frame begins at the unit nearest to its exact time.
   let exactMs = 0;
   let units = 0;
   const isTimed = delaysMs.every((delayMs, index) => {
@@ -157,7 +157,7 @@ function findTimingFaults(
   ];
 }
 
-/** Contract §3 once more, in other words than the code's. */
+/** Contract §3, implemented independently. */
 function sizeOf(facts: ImageHeader, request: MediaRequest, format: OutputFormat): Size {
   const [width, height] =
     facts.orientation >= 5 ? [facts.heightPx, facts.widthPx] : [facts.widthPx, facts.heightPx];

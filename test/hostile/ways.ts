@@ -1,4 +1,4 @@
-/** One way to ask for an original: path and query; `id` is a number that no other request of the run has. */
+/** A request for an original: path and query; `id` is unique in a run. */
 export type Way = (id: number) => string;
 
 export const stillSmall: Way = (id) => `/avatars/1/${id}.webp?size=64`;
@@ -20,12 +20,12 @@ export const asItIs: Way = (id) => `/attachments/1/${id}/file?quality=low`;
 
 export const poster: Way = (id) => `/attachments/1/${id}/clip.mp4?format=webp&width=64`;
 
-/** To a still, of any size. */
+/** Requests for a still of any size. */
 export const stills = [stillSmall, jpeg] as const;
-/** To an animation, where there is one. */
+/** Requests for an animation, if the original is one. */
 export const moving = [stillSmall, animatedSmall, gif, losslessLarge] as const;
 
-/** Every way that leads through other code. */
+/** Requests that together run all code. */
 export const everyWay = [
   stillSmall,
   animatedLossless,
@@ -38,7 +38,7 @@ export const everyWay = [
   asItIs,
 ] as const;
 
-/** Through every decoder and encoder, but never much to encode. */
+/** Requests through every decoder and encoder, with small results. */
 export const smallWays: readonly Way[] = [
   stillSmall,
   animatedSmall,

@@ -15,12 +15,12 @@ const external = stack.externalPath('/cat.jpg');
 const avatar = '/avatars/9/qr78.webp';
 const photo = '/attachments/1/1/country-lane.jpg';
 
-/** All that a client can tell one response from another by. */
+/** Everything by which a client can distinguish responses. */
 function essence({ status, header, body }: ClientResponse): object {
   return [status, header('content-type'), header('etag'), hash('sha256', body)];
 }
 
-/** Puts a file into the storage whose every four bytes say where they are. */
+/** Stores a file in which every four bytes contain their offset. */
 async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, index) => index * 7);
   const bytes = Buffer.from(words.buffer, 0, sizeBytes);
@@ -28,7 +28,7 @@ async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   return bytes;
 }
 
-test('a hit in nginx costs Darkroom no request, with any Cache-Control of a client', async () => {
+test('nginx serves a hit without Darkroom, with any Cache-Control of a client', async () => {
   const target = '/avatars/1/ab12.webp?size=256';
   const miss = await stack.request(target);
   expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
@@ -36,7 +36,7 @@ test('a hit in nginx costs Darkroom no request, with any Cache-Control of a clie
   const headers = { 'Cache-Control': 'no-cache', Pragma: 'no-cache' };
   const hit = await stack.request(target, { headers });
   expect(hit.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; hit');
-  // Of a request that entered no stage of Darkroom.
+  // Darkroom logs no stage for it.
   expect(hit.headers['server-timing']).toBeUndefined();
   expect(essence(hit)).toEqual(essence(miss));
   expect((await stack.request(target, { method: 'HEAD' })).nginx).toBe('hit');
@@ -92,7 +92,7 @@ describe('the cache key of nginx', () => {
     expect((await stack.request('/emojis/4.webp', { headers })).nginx).toBe('hit');
     stack.relay.requests.length = 0;
     await stack.request('/emojis/4.webp?size=20', { headers });
-    // Of external media, another proxy is told that it has passed on the request before; and of parts, what is wanted.
+    // External media show that another proxy forwarded the request; ranges show what a client wants.
     for (const target of [`${external}?width=20`, external])
       await stack.request(target, { headers });
     const part = await stack.request(external, { headers: { ...headers, Range: 'bytes=0-9' } });
@@ -125,7 +125,7 @@ test.each([
 ])(
   'a crowd at a cold URL of nginx makes few requests of Darkroom: %s',
   async (_, target, requests) => {
-    // Each on a connection of its own, so that all processes of nginx take part.
+    // Separate connections, so that all processes of nginx take part.
     const crowd = Array.from({ length: 100 }, () => stack.connect()(target));
     const responses = await Promise.all(crowd);
     expect(stack.relay.requests).toHaveLength(requests);
@@ -188,7 +188,7 @@ describe('a large attachment behind nginx', () => {
     expect(stack.relay.requests).toHaveLength(0);
   });
 
-  test('is not fetched any further after its client has left', async () => {
+  test('is not fetched further after its client disconnects', async () => {
     const path = '/attachments/2/66/film.bin';
     await putFile(path, 64 * MEBIBYTE);
     const { port, certificate: ca } = stack.nginx;
@@ -207,19 +207,19 @@ describe('a large attachment behind nginx', () => {
     expect(seen).toBeLessThan(32);
   });
 
-  test('that was replaced is never a mixture of the old and the new one', async () => {
+  test('never mixes old and new bytes after a replacement', async () => {
     const path = '/attachments/2/68/song.bin';
     const before = await putFile(path, 2 * MEBIBYTE);
     await stack.request(path, { headers: { Range: 'bytes=0-0' } });
     await putFile(path, 2 * MEBIBYTE - 4);
-    // The first slice is the old one, the second the new one: nginx hangs up.
+    // The first slice is old, the second one new: nginx closes the connection.
     await expect(stack.request(path)).rejects.toThrow(/aborted|closed|terminated/);
     const kept = await stack.request(path, { headers: { Range: 'bytes=4-9' } });
     expect(kept.body).toEqual(before.subarray(4, 10));
   });
 });
 
-test('nginx fetches no more of a film of another site than the range that a client requests', async () => {
+test('nginx fetches only the requested range of an external video', async () => {
   const path = stack.externalPath('/film.mp4');
   for (const Range of ['bytes=0-1023', 'bytes=10000000-10000999', 'bytes=-7', 'bytes=99999999-']) {
     await stack.request(path, { headers: { Range } });

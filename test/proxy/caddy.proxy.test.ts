@@ -21,7 +21,7 @@ const hosts = [
 const keys = new SigningKeys([SIGNING_KEY]);
 const AVATAR = '/avatars/1/ab12.webp?size=64';
 
-/** Sends a request target as it stands: a URL parser would normalise it. */
+/** Sends an exact request target: a URL parser would normalise it. */
 async function requestRaw(port: number, target: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');

@@ -6,9 +6,9 @@ import type { ClientResponse } from '../support/http/http-client.ts';
 import { readSample, samples } from '../support/test-app.ts';
 import { useSiteStack } from './stack.ts';
 
-/** nginx counts in whole seconds, from the start of the current one. */
+/** nginx counts whole seconds, from the start of the current one. */
 const NGINX_SECOND_MS = 1_000;
-/** What a poll may come late by, on a busy machine. */
+/** Maximum delay of a poll on a busy machine. */
 const POLL_SLACK_MS = 5_000;
 const POLL_MS = 40;
 
@@ -17,13 +17,13 @@ const stack = await useSiteStack({
   DEFAULT_AVATAR_MAX_AGE_SECONDS: '1',
   NOT_FOUND_MAX_AGE_SECONDS: '2',
   REFUSED_MAX_AGE_SECONDS: '3',
-  CACHE_REVALIDATE_SECONDS: '0', // Darkroom asks its storage every time
+  CACHE_REVALIDATE_SECONDS: '0', // Darkroom revalidates every request
   EXTERNAL_MIN_AGE_SECONDS: '1',
   EXTERNAL_MAX_AGE_SECONDS: '1',
 });
 stack.site.serveRanges('/cat.jpg', samples.jpeg);
 
-/** Asks again and again until a response is as wanted, and gives the responses so far. */
+/** Repeats a request until its response fulfils a condition; returns all responses. */
 async function requestUntil(target: string, isWanted: (response: ClientResponse) => boolean) {
   const responses: ClientResponse[] = [];
   const deadline = Date.now() + 15_000;
@@ -39,14 +39,14 @@ async function requestUntil(target: string, isWanted: (response: ClientResponse)
 const isFresh = ({ nginx }: ClientResponse): boolean => nginx === 'hit';
 const isStale = ({ nginx }: ClientResponse): boolean => nginx.startsWith('hit; detail=stale');
 
-/** What is kept, for how many seconds, and what becomes of it then: served stale or not while it is checked by its ETag. */
+/** Cached responses, their lifetime in seconds, and whether nginx serves them stale while it revalidates them. */
 const kept = [
   [200, '/avatars/1/ab12.webp?size=64', 1, 'hit; detail=stale'],
   [200, '/avatars/2.png', 1, 'hit; detail=stale'],
   [200, '/attachments/1/1/country-lane.jpg?width=64', 1, 'fwd=stale; fwd-status=304'],
   [200, '/attachments/1/13/minutes.pdf', 1, 'fwd=stale; fwd-status=304'],
   [200, stack.externalPath('/cat.jpg', 'width=64'), 1, 'fwd=stale; fwd-status=304'],
-  [404, '/avatars/1/nobody.webp', 2, undefined],
+  [404, '/avatars/1/missing.webp', 2, undefined],
   [404, '/nothing', 2, undefined],
   [404, '/attachments/1/1/nothing.jpg', 2, undefined],
   [400, '/avatars/1/ab12.png?size=63', 3, undefined],
@@ -64,7 +64,7 @@ test('nginx caches each response exactly for the max-age of its Cache-Control', 
     const arrived = Date.now();
     expect(first).toMatchObject({ status, body: direct.body });
     expect(first.header('cache-control')).toMatch(new RegExp(`max-age=${maxAgeSeconds}(?:,|$)`));
-    // Of an error, one for the status, the other for the body.
+    // An error needs two requests: one for the status, the other for the body.
     const count = status === 200 ? 1 : 2;
     expect(stack.relay.requestsOf(target)).toHaveLength(count);
     const { responses, last } = await requestUntil(
@@ -82,10 +82,10 @@ test('nginx caches each response exactly for the max-age of its Cache-Control', 
       maxAgeSeconds * 1_000 + NGINX_SECOND_MS + POLL_SLACK_MS,
     );
     if (then === undefined) {
-      // One without an Age has the date at which it came to be.
+      // Without Age, Date is the time of its creation.
       const dates = responses.slice(0, -1).map(({ header }) => header('date'));
       expect(new Set(dates)).toEqual(new Set([first.header('date')]));
-      // Its body is of a cache of its own, which does not keep it either.
+      // Its body has a separate cache, which does not keep it either.
       const { responses: later } = await requestUntil(
         target,
         ({ header }) => header('date') !== first.header('date'),
@@ -114,7 +114,7 @@ describe('an expired response in nginx', () => {
     const release = stack.relay.hold();
     const waiting: Promise<ClientResponse>[] = [];
     try {
-      // Of those who ask for a slice, the first one to meet it waits; of others, the next one on the same connection.
+      // For a slice, the first client waits; for others, the next request on the same connection.
       while (stack.relay.requests.length < 2) {
         waiting.push(stack.connect()(target));
         await sleep(POLL_MS);
@@ -161,7 +161,7 @@ describe('nginx while Darkroom is down', () => {
     expect((await stack.request(missing)).status).toBe(404);
     await stack.stopDarkroom();
     for (const target of kept) await requestUntil(target, isStale);
-    // It expires a second later than the media: from now on all that nginx has is stale.
+    // The error expires a second after the media: now everything in nginx is stale.
     await requestUntil(missing, ({ status }) => status !== 404);
     for (const [index, target] of kept.entries()) {
       const during = await stack.request(target);
@@ -182,14 +182,14 @@ describe('nginx while Darkroom is down', () => {
     expect((await stack.request(missing)).status).toBe(404);
     for (const target of kept) {
       await requestUntil(target, isFresh);
-      // By its ETag, though the new process has rendered nothing yet.
+      // Revalidated by its ETag, although the new process has rendered nothing yet.
       const [revalidation] = stack.relay.requestsOf(target);
       expect(revalidation).toMatchObject({ status: 304, isRendered: false });
     }
   });
 
   test.each([500, 502, 503, 504])('passes on a %i and never caches it', async (status) => {
-    // An attachment, which is checked before it is served; the others are served, then checked.
+    // nginx revalidates an attachment before it serves it; it serves the others first.
     const kept = `/attachments/1/2/waterfall.jpg?width=${status}`;
     const path = `/guilds/1/users/${status}/avatars/ab12.webp`;
     const external = stack.externalPath('/cat.jpg', `width=${status}`);
@@ -199,14 +199,14 @@ describe('nginx while Darkroom is down', () => {
       for (let round = 1; round <= 3; round += 1) {
         const { header, ...response } = await stack.request(path);
         expect([response.status, header('cache-control')]).toEqual([status, 'no-store']);
-        // nginx cannot tell a 502 of Darkroom's storage from one that says that Darkroom is down.
+        // nginx cannot distinguish a 502 for Darkroom's storage from one for Darkroom itself.
         expect(header('retry-after')).toBe(status === 502 ? '' : '1');
         expect(stack.relay.requestsOf(path)).toHaveLength(round);
       }
       const { last } = await requestUntil(kept, isStale);
       expect(last).toMatchObject({ status: 200, nginx: 'hit; detail=stale' });
       expect(stack.relay.requests.at(-1)).toMatchObject({ status });
-      // While Darkroom runs, it decides itself what of another site is served stale.
+      // While Darkroom runs, it decides which external media are served stale.
       await requestUntil(external, (response) => response.status === status);
     } finally {
       stack.relay.scriptedStatus = undefined;

@@ -4,7 +4,7 @@ import { enforced, signatureOf } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { useSiteStack } from './stack.ts';
 
-// The files of deploy/nginx before Darkroom in the platform's place (contract §14); what else is asked there, same.proxy asks.
+// The files of deploy/nginx with Darkroom as the platform's media service (contract §14); same.proxy.test.ts has more.
 
 const OWN = 'https://cdn.example/media';
 const key = 'attachments/1/1/country-lane.jpg';

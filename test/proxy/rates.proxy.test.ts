@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readSample } from '../support/test-app.ts';
 import { useStack } from './stack.ts';
 
-/** Requests that a client has. One comes back in six hours. */
+/** Requests of each client; one more every six hours. */
 const REQUESTS = 4;
 
 const stack = await useStack({
@@ -11,7 +11,7 @@ const stack = await useStack({
   TRUST_PROXY: '127.0.0.1',
 });
 
-/** A new address of this machine for each client. */
+/** Returns a new local address for each client. */
 let clients = 1;
 function newClient() {
   clients += 1;
@@ -19,7 +19,7 @@ function newClient() {
   return { address, request: stack.connect(address) };
 }
 
-/** Puts one icon under a name that nobody has asked for yet: its small render is charged. */
+/** Stores an icon under a new name; its small render is charged. */
 let icons = 0;
 async function newTarget(): Promise<string> {
   icons += 1;
@@ -27,7 +27,7 @@ async function newTarget(): Promise<string> {
   return `/icons/9/ic${icons}.webp?size=80`;
 }
 
-/** A client that has been refused, as the next one will be. */
+/** Creates a client whose rate limit is exhausted. */
 async function newExhausted() {
   const client = newClient();
   while ((await client.request(await newTarget())).status !== 429);
@@ -43,7 +43,7 @@ test('rate limits count a client by its own address, with any X-Forwarded-For', 
   expect(refused.header('cache-control')).toBe('no-store');
   expect(refused.header('cache-status')).toBe('darkroom; fwd=miss, nginx; fwd=uri-miss');
   expect((await other.request(await newTarget())).status).toBe(200);
-  // All kinds of locations pass the address on, and nothing of what the client wrote.
+  // All locations forward the address, and ignore the client's own header.
   for (const target of [
     await newTarget(),
     '/attachments/1/1/country-lane.jpg',
@@ -64,7 +64,7 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   const release = stack.relay.hold();
   const refused = one.request(target);
   await expect.poll(() => stack.relay.requestsOf(target)).toHaveLength(1);
-  // nginx has them wait for the first one.
+  // They wait in nginx for the first request.
   const others = Array.from({ length: 5 }, () => newClient().request(target));
   release();
   expect((await refused).status).toBe(429);
@@ -72,6 +72,6 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   const forwarded = stack.relay.requests.map(({ status }) => status);
   expect(forwarded.filter((status) => status === 429)).toEqual([429]);
   expect(stack.relay.requests.filter(({ isRendered }) => isRendered)).toHaveLength(1);
-  // What is there is for all.
+  // A cached response is for all clients.
   expect(await one.request(target)).toMatchObject({ status: 200, nginx: 'hit' });
 });

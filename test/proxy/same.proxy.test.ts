@@ -16,10 +16,10 @@ import { useSiteStack, useStack } from './stack.ts';
 const storage = await createSurfaceStorage();
 const site = await startSurfaceSite(storage.originals);
 const keys = [...storage.originals.keys()];
-// One that signs nothing and shows its explorer, and one that demands signatures.
+// One service without signatures and with the explorer, and one that enforces signatures.
 const plain = await useStack({ EXPLORER: 'on' }, storage.root);
 const signed = await useStack(site.settings, storage.root);
-// Besides what is drawn there: what the examples ask for.
+// In addition to drawn requests: the originals of the examples.
 await plain.put('emojis/1', readSample('emojis/1'));
 await plain.put('attachments/2/0/nothing.txt', Buffer.alloc(0));
 await plain.put('attachments/2/1/a', readSample('emojis/1'));
@@ -28,13 +28,13 @@ await plain.put('attachments/2/1/things.json', readSample('attachments/1/19/thin
 const name = 'attachments/2/1/what? a=b+c;d:e@f,g\'"<>|^`{}[]~!$*() 🎉 #1 %20.png';
 await plain.put(name, readSample('emojis/1'));
 
-/** Of one connection, of one moment, or of nginx itself. */
+/** Headers of a connection, of a point in time, or of nginx itself. */
 const OF_THE_HOP: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'transfer-encoding', 'date', 'server'],
   ...['cache-status', 'server-timing', 'x-request-id'],
 ]);
 
-/** Errors of nginx itself, which come before Darkroom is asked. */
+/** Errors that nginx returns without Darkroom. */
 const REFUSALS: Readonly<Record<string, number>> = { INVALID_FORM_BODY: 400, NOT_FOUND: 404 };
 
 type Headers = Record<string, string>;
@@ -82,10 +82,10 @@ const requestsFor = (target: fc.Arbitrary<string>): fc.Arbitrary<Request> =>
   fc
     .record({ method: methods, target, headers })
     .filter((request) => /^\/[!-~]*$/.test(request.target))
-    // Of a HEAD, nginx tells the range, where Darkroom tells the whole; either may be (RFC 9110 §14.2).
+    // For a HEAD, nginx reports the range, Darkroom the complete file; both are permitted (RFC 9110 §14.2).
     .filter((request) => request.method !== 'HEAD' || !('Range' in request.headers));
 
-/** Queries of every spelling, of which none may be taken for another. */
+/** Different spellings of queries, which must not share a cache entry. */
 const names = ['size', 'width', 'height', 'format', 'quality', 'animated', 'v', 'SIZE', 's%69ze'];
 const odd = ['%71uality', 'size%20', '+size', '%', '%zz', '', 'wi%64th'];
 const values = ['64', '80', '', '+', '%36%34', 'webp', 'low', 'lossless', 'true', 'false', '0'];
@@ -98,7 +98,7 @@ const queries = fc
 
 const encoded = `/${name.split('/').map(encodeURIComponent).join('/')}`;
 
-/** What was once told wrong, or could be: queries and paths that are alike, ranges of what is small, empty or no file. */
+/** Possible mistakes: similar queries and paths, and ranges of small, empty or missing files. */
 const plainExamples: readonly Request[] = [
   ...words(`
     size=64 SIZE=64&size=128 size=128 s%69ze=64 size=%36%34 size=64&s%69ze=80 size size= size=64=
@@ -114,7 +114,7 @@ const plainExamples: readonly Request[] = [
     /attachments/2/1/a?width=20 /attachments/2/1/a%3Fwidth=20 ${encoded} ${encoded}?width=20
     /%61ttachments/2/1/a?width=64&size=1 /attachments/2/1/a?quality=lossless&animated=true
     /attachments/2/1/a?quality=best /favicon.ico /attachments /v1/relay /external /nothing
-    /explorers /Explorer/ // /nothing/explorer/ /avatars/nobody/ab12.webp`),
+    /explorers /Explorer/ // /nothing/explorer/ /avatars/unknown/ab12.webp`),
   ...words('/attachments/2/1/a /attachments/2/1/a?width=20 /emojis/1.webp /avatars/4.png').flatMap(
     (target) =>
       words('5-9 -7 9- 99999999- -0 0-1,4-5').flatMap((range) =>
@@ -136,7 +136,7 @@ const ofUrl = (url: string): string => externalOf(`v2/${Buffer.from(url).toStrin
 const photo = `${ofUrl(`${site.origin}/photo.png`)}?width=40`;
 const long = `${site.origin}/photo.png?`.padEnd(8_192, 'w');
 
-/** Paths that nginx would resolve, decode or cut, each signed as it stands; and what is not to be taken for another. */
+/** Paths that nginx might resolve, decode or truncate, each signed unchanged; and URLs that must not be confused. */
 const signedExamples: readonly Request[] = [
   ...words(`
     https/a.example//x//y/ https/a.example/../x/./y/.. https/a.example/%2e%2e/%2F/%2f/%41%7E
@@ -150,13 +150,13 @@ const signedExamples: readonly Request[] = [
   ),
   ...gets(`${photo} ${photo.replace('/external/', '/%65xternal/')} /avatars/..${photo}`),
   ...[long, `${long}x`].map((url) => get(`${ofUrl(url)}?width=16`)),
-  // What nginx does not cache, it must have checked.
+  // nginx must revalidate what it does not cache.
   ...[{ 'If-Match': '"other"' }, { 'If-Match': OWN_TAG }].map((condition) =>
     get(photo.replace(/\?.*/, ''), { Range: 'bytes=0-9', ...condition }),
   ),
 ];
 
-// One in the platform's place (contract §14).
+// A replacement of the platform's media service (contract §14).
 const OWN = 'https://cdn.example/media';
 const lane = 'attachments/1/1/country-lane.jpg';
 const platform = await useSiteStack({ COMPATIBILITY: 'fluxer', PUBLIC_URLS: OWN });
@@ -179,7 +179,7 @@ const platformPaths = [
     (path) => signedPathOf(OWN + path),
   ),
 ];
-// The last ones have names that are none, or are spelled otherwise.
+// The last ones have unknown or differently spelled names.
 const platformPairs = words(`
   size=1 size=129 size=640 size=x size= width=20 width=40 width=5000 width=16385 width=x height=20
   height=9000 format=webp format=PNG format=gif format=auto fmt=webp fmt=PNG fmt=gif fmt=auto
@@ -194,7 +194,7 @@ const platformRequests = fc
   .map(([path, query, each]) =>
     get(query.length === 0 ? path : `${path}?${query.join('&')}`, each),
   );
-/** Requests of which none may be taken for another. */
+/** Requests that must not share a cache entry. */
 const platformExamples = [
   ...gets(`
     /avatars/2/cd34.png?fmt=gif /avatars/2/cd34.png?format=webp /avatars/2/cd34.png?fmt=webp
@@ -205,21 +205,20 @@ const platformExamples = [
   get(platform.externalPath('/dog.gif', 'size=x&size=1'), { Range: 'bytes=-7' }),
 ];
 
-/** What of a response must be the same: its headers, each in as many lines as it came. */
+/** Returns everything that must be equal: status, body, and all header lines. */
 function lastingOf({ status, headers }: ClientResponse, direct: ClientResponse): object {
   const { 'content-range': range = [], 'cache-control': lifetime = [] } = headers;
-  // nginx, which finds out by itself that a range lies outside, has the headers of the whole; but of two lifetimes the
-  // stricter one holds.
+  // If nginx itself rejects a range, it sends the headers of the complete file, with the stricter lifetime.
   if (status === 416) return { range, isKept: !lifetime.join().endsWith('no-store') };
   const lasting = Object.entries(headers).filter(
     ([name]) =>
       !OF_THE_HOP.has(name) &&
-      // Of a part of a slice, nothing says that there are parts, and of what is kept whole, nginx says so.
+      // A part of a slice has no Accept-Ranges; for complete files, nginx adds it.
       !(name === 'accept-ranges' && (status === 206 || direct.header(name) === 'none')) &&
-      // A 304 may have more of what is kept.
+      // A 304 may have more headers of the cached response.
       !(status === 304 && direct.headers[name] === undefined),
   );
-  // A lifetime that ends with a signature, or with that of another site, is another one in each second.
+  // A lifetime that ends with a signature, or is another site's, changes every second.
   const ages = /max-age=(?:3\d{3}|8\d{4}|60\d{4})$/;
   const ageless = lifetime.map((line) => line.replace(ages, 'max-age=…'));
   return { ...Object.fromEntries(lasting), 'cache-control': ageless };
@@ -253,7 +252,7 @@ test.each([
     let hits = 0;
     await fc.assert(
       fc.asyncProperty(requests, async ({ method, target, headers }) => {
-        // Until Darkroom has found out what it refuses, it may respond to a condition with 304.
+        // Until Darkroom has decoded an unsupported file, it may return 304 for a condition.
         const etag = (await stack.requestDirectly(target)).header('etag') || '"none"';
         const sent: Headers = {};
         for (const [key, value] of Object.entries(headers))
@@ -268,7 +267,7 @@ test.each([
           const isOwn =
             proxied.header('cache-status') === '' && forwarded === stack.relay.requests.length;
           if (isOwn && proxied.status !== 416) {
-            // Escapes that are none, and ways out of the root.
+            // Invalid escapes, and paths out of the root.
             const text = method === 'HEAD' ? '{}' : proxied.body.toString();
             const { code } = JSON.parse(text);
             if (method !== 'HEAD') expect(REFUSALS[code], what).toBe(proxied.status);

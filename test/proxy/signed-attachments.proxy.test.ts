@@ -10,7 +10,7 @@ const stack = await useStack(enforced);
 const photo = 'attachments/1/1/country-lane.jpg';
 const document = 'attachments/1/13/minutes.pdf';
 
-/** Seconds since 1970, some from now. */
+/** Returns a future time in Unix seconds. */
 const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
 const later = inSeconds(3_600);
 
@@ -33,7 +33,7 @@ describe('a signed attachment behind nginx', () => {
       expect(await stack.request(`/${key}?${other}`)).toMatchObject({ status: 200, nginx: 'hit' });
     }
     expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(Array(2));
-    // Nothing that is not signed has it from there, and no other attachment.
+    // Neither unsigned URLs nor other attachments get it from the cache.
     const refused = await stack.requestDirectly(`/${key}?${query}`);
     for (const target of [
       `/${key}?${query}`,
@@ -134,7 +134,7 @@ describe('a signed URL behind nginx', () => {
     expect(await statusOf(ending)).toBe(502);
     expect(await statusOf(sliced, { Range })).toBe(502);
     expect(await statusOf(holding)).toBe(200);
-    // Each line of an error log would have had the whole request.
+    // A line of an error log would contain the complete request.
     expect(stack.nginx.log()).not.toMatch(/[?&]hm=/);
   }, 60_000);
 });

@@ -15,23 +15,23 @@ import { signedPathOf } from '../support/sites/external-app.ts';
 import { useSiteServer } from '../support/sites/site-server.ts';
 import { putInto, useTemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** A request that reached Darkroom, and what came of it. */
+/** A request that reached Darkroom, with its response. */
 const recordOf = ({ method, url: target = '', headers }: IncomingMessage) => ({
   method,
-  /** Path and query, as nginx sent them. */
+  /** Exact path and query that nginx sent. */
   target,
   headers,
-  /** 0 until the response's head has come. */
+  /** 0 until the head of the response arrives. */
   status: 0,
   /** Whether Darkroom's Server-Timing has a render. */
   isRendered: false,
   bodyBytes: 0,
 });
 
-/** A wire between nginx and Darkroom that counts what goes through it, and can be cut. */
+/** A relay between nginx and Darkroom that records requests, and can be cut. */
 class Relay {
   readonly requests: ReturnType<typeof recordOf>[] = [];
-  /** The error that all requests get instead, for those that Darkroom cannot be brought to on demand. */
+  /** Replaces all responses by an error that tests cannot provoke in Darkroom. */
   scriptedStatus: number | undefined;
   readonly #server = createServer((incoming, outgoing) => {
     this.#forward(incoming, outgoing).catch(() => outgoing.destroy());
@@ -41,27 +41,27 @@ class Relay {
   #targetPort = 0;
   #held = Promise.resolve();
 
-  /** Starts to listen; again on the same port after `cut`. */
+  /** Starts listening; after `cut`, on the same port. */
   async open(targetPort: number): Promise<number> {
     this.#targetPort = targetPort;
     this.#port = await listenLocally(this.#server, this.#port);
     return this.#port;
   }
 
-  /** As if Darkroom's machine had no process on its port: connections are refused. */
+  /** Stops listening, as if Darkroom did not run. */
   async cut(): Promise<void> {
     this.#agent.destroy();
     await closeServer(this.#server);
   }
 
-  /** Holds all requests back, once they have been counted, until the function returned is called. */
+  /** Records but delays all requests until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = defer<void>();
     this.#held = promise;
     return resolve;
   }
 
-  /** Requests for a target's path, whatever their query. */
+  /** Returns the requests for a target's path with any query. */
   requestsOf(wanted: string) {
     const [path] = wanted.split('?');
     return this.requests.filter(({ target }) => target.split('?')[0] === path);
@@ -96,10 +96,10 @@ class Relay {
 }
 
 /**
- * Starts client → nginx → relay → Darkroom for the tests of a file, each of them real but for the relay, which only
- * counts, and ends them afterwards. What the relay has counted is forgotten before each test.
+ * Starts client → nginx → relay → Darkroom for the tests of a file. The relay forwards and records requests; each test
+ * starts with an empty record.
  *
- * @param settings environment of Darkroom besides the defaults
+ * @param settings environment of Darkroom in addition to the defaults
  * @param storage a directory to serve, instead of a copy of the samples
  */
 export async function useStack(settings: Readonly<Record<string, string>> = {}, storage?: string) {
@@ -127,17 +127,17 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
     relay,
     relayPort,
     request: connect(),
-    /** Opens a client of nginx with connections of its own, from an address of this machine. */
+    /** Creates a client of nginx with its own connections, from a local address. */
     connect,
-    /** Asks Darkroom, past nginx and the relay. */
+    /** Sends a request directly to Darkroom. */
     requestDirectly: (...request: Parameters<SendRequest>) =>
       createClient(portOf(darkroom), { pipelining: 0 })(...request),
-    /** Darkroom's storage: a copy of the samples that a test may change. */
+    /** Darkroom's storage: a copy of the samples that tests can change. */
     originals,
     put: putInto(originals),
-    /** Ends Darkroom's process; its port refuses connections from then on. */
+    /** Stops Darkroom's process; its port refuses connections. */
     stopDarkroom,
-    /** Starts it anew, with nothing in its memory. */
+    /** Restarts it with an empty memory. */
     startDarkroom: async (): Promise<void> => {
       darkroom = await start();
       await relay.open(portOf(darkroom));
@@ -145,7 +145,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
   };
 }
 
-/** The same with a site of somebody else's, which the service may fetch from. */
+/** Like `useStack`, with another site that the service may fetch from. */
 export async function useSiteStack(settings: Readonly<Record<string, string>> = {}) {
   const site = await useSiteServer();
   const stack = await useStack({
@@ -154,7 +154,7 @@ export async function useSiteStack(settings: Readonly<Record<string, string>> = 
     EXTERNAL_PORTS: String(site.port),
     ...settings,
   });
-  /** The signed path of something that the site has. */
+  /** Returns the signed path of a file on the site. */
   const externalPath = (path: string, query = ''): string =>
     signedPathOf(`http://127.0.0.1:${site.port}${path}`, query);
   return { ...stack, site, externalPath };

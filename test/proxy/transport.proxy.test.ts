@@ -15,7 +15,7 @@ import { useStack } from './stack.ts';
 const MEBIBYTE = 1024 * 1024;
 const directory = await useTemporaryDirectory();
 const stack = await useStack({
-  // Nothing is purged: no call is made.
+  // Nothing is purged, so the API is never called.
   ...cdnSettings('fastly', { url: 'http://127.0.0.1:9' }),
   BLOCKLIST_FILE: join(directory.path, 'blocks.jsonl'),
   RELAY_SIGNING_KEYS: RELAY_KEY,
@@ -45,7 +45,7 @@ describe('TLS at nginx', () => {
     const socket = connectTls({
       ...{ host: '127.0.0.1', port, ca, ALPNProtocols: ['h2', 'http/1.1'] },
       ...{ minVersion: version, maxVersion: version },
-      // Lets this client speak what its OpenSSL would refuse by itself.
+      // Permits versions that OpenSSL's defaults reject.
       ...(version < 'TLSv1.2' && { ciphers: 'DEFAULT@SECLEVEL=0' }),
     });
     await once(socket, 'secureConnect');
@@ -76,9 +76,9 @@ describe('TLS at nginx', () => {
 const avatar = '/avatars/1/ab12.webp';
 
 test.each([
-  [400, 'an escape that is none', '/avatars/1/%zz.webp', {}],
+  [400, 'an invalid escape', '/avatars/1/%zz.webp', {}],
   [400, 'a NUL', '/avatars/1/%00.webp', {}],
-  [400, 'a way out of the root', '/../etc/passwd', {}],
+  [400, 'a path out of the root', '/../etc/passwd', {}],
   [400, 'a header that is too long', avatar, { headers: { Cookie: 'x'.repeat(25_000) } }],
   [414, 'a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}],
   [413, 'a body that is too long', avatar, { body: 'x'.repeat(20_000) }],
@@ -180,7 +180,7 @@ describe('an upload through nginx', () => {
 });
 
 describe('the log of nginx', () => {
-  /** The one line of a response, by its id; it is written when the response is out. */
+  /** Waits for the log line of a response, by its id. */
   const findLine = ({ header }: ClientResponse) =>
     vi.waitFor(() => {
       const lines = stack.nginx.accessLog().split('\n');
@@ -211,7 +211,7 @@ describe('the log of nginx', () => {
     expect(hit.id).not.toBe(line.id);
     const refused = await findLine(await stack.request('/emojis/5.webp?size=47'));
     expect(refused.status).toBe('400');
-    // Of an error, one request from each of nginx's two caches.
+    // An error has one request from each of nginx' two caches.
     const ids = stack.relay.requests.map((forwarded) => forwarded.headers['x-request-id']);
     expect(ids).toEqual([line.id, refused.id, refused.id]);
   });
@@ -227,7 +227,7 @@ describe('the log of nginx', () => {
     [`/external/${hm}/v2/abc?width=9`, '/external/[redacted]/v2/abc?width=9'],
     [`/external/${hm}`, '/external/[redacted]'],
     [`/v1/relay${photo}?t=${hm}&uploadId=1`, `/v1/relay${photo}?[redacted]`],
-    // What nginx refuses by itself is there, too.
+    // Requests that nginx itself rejects are logged, too.
     ...[`${photo}?width=69&v=1`, '/avatars/1/%zz.webp', '/'].map((target) => [target, target]),
   ])('contains no signature or capability: %s', async (target = '', logged) => {
     const response = await stack.request(target);

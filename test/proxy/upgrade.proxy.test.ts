@@ -9,7 +9,7 @@ test('clients see no error while an upgrade moves nginx from one port to the oth
   const nginx = await usePlainNginx(blue, green);
   const statuses: number[] = [];
   const request = async (): Promise<void> => {
-    // Each URL is another one, so that none of them is in a cache.
+    // All URLs differ, so none is cached.
     const path = `/attachments/1/4/concert-grey.jpg?width=${16 + statuses.length}`;
     const response = await fetch(`http://127.0.0.1:${nginx.port}${path}&quality=low&format=jpg`);
     await response.arrayBuffer();
@@ -26,7 +26,7 @@ test('clients see no error while an upgrade moves nginx from one port to the oth
   const newRelease = await start(green);
   expect(await oldRelease.stop()).toBe(0);
   await requestSome();
-  // The rollback is the same, the other way round.
+  // The rollback, in the other direction.
   const rolledBack = await start(blue);
   expect(await newRelease.stop()).toBe(0);
   await requestSome();

@@ -9,7 +9,7 @@ import { useSiteServer } from '../support/sites/site-server.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import { useCluster } from './cluster.ts';
 
-/** Within which all replicas follow (issue: six seconds). */
+/** Maximum time until all replicas follow. */
 const FOLLOWED_MS = 6_000;
 
 const picture = readFileSync('fixtures/originals/icons/1/ab12');
@@ -28,7 +28,7 @@ for (const key of ['avatars/7/ab12', 'attachments/7/8/cat.jpg', 'icons/7/ab12'])
 }
 
 const external = `http://127.0.0.1:${site.port}/cat.jpg`;
-/** The bytes as an attachment, an avatar, under another key and a URL: in two sizes, and unchanged where that is. */
+/** The same bytes as an attachment, an avatar, an icon and external media: in two sizes and, if possible, unchanged. */
 const targets = [
   ...[16, 80].flatMap((size) => [
     `/avatars/7/ab12.webp?size=${size}`,
@@ -42,7 +42,7 @@ const targets = [
 
 const requests = [{}, { headers: { range: 'bytes=0-99' } }, { method: 'HEAD' }] as const;
 
-/** All statuses that there are, once each. */
+/** Returns the different statuses of all requests. */
 const statusesOf = async (request: SendRequest): Promise<number[]> => {
   const responses = targets.flatMap((url) => requests.map((options) => request(url, options)));
   return [...new Set((await Promise.all(responses)).map(({ status }) => status))];
@@ -67,21 +67,21 @@ test('content that is blocked by hash disappears everywhere within six seconds, 
     await expect.poll(() => statusesOf(request), { timeout: FOLLOWED_MS }).toEqual([451]);
   }
   expect(Date.now() - sinceMs).toBeLessThan(FOLLOWED_MS);
-  // What it has kept, nginx has to be told itself.
+  // nginx' own cache needs a purge of its own.
   cluster.nginx.purge('/');
   expect(await statusesOf(cluster.request)).toEqual([451]);
   expect(await upload('icons/9/ab')).toBe(403);
   for (const request of requests.slice(1))
     expect((await request('/icons/9/ab.webp')).status).toBe(404);
 
-  // Others are served, also after a restart.
+  // Other media are served, also after a restart.
   await second.stop();
   await second.start();
   expect(await statusesOf(second.request)).toEqual([451]);
   expect((await second.request('/avatars/1/ab12.webp?size=32')).status).toBe(200);
 });
 
-test('a purge by command forgets renderings in the replica and in the store', async () => {
+test('a purge by command removes renderings from the replica and the store', async () => {
   const [first] = cluster.replicas;
   expect((await first.request('/avatars/2/cd34.webp?size=32')).status).toBe(200);
   const purged = JSON.parse(await first.run('purge', 'avatars/2/cd34'));

@@ -11,12 +11,11 @@ import { rgw } from '../support/s3/rgw.ts';
 import { openBucket } from '../support/s3/s3-bucket.ts';
 import { METRICS_TOKEN, withToken } from '../support/telemetry/prometheus-text.ts';
 
-/** Clients keep their connections for less time than the server. */
+/** Clients close idle connections before the server does. */
 const impatient = { keepAliveTimeout: 10_000, keepAliveMaxTimeout: 10_000 };
 
 /**
- * Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples, behind nginx, until the
- * end of the file's tests.
+ * Starts the replicas of `darkroom-replicas.conf` behind nginx, on buckets with the samples, until the end of the file.
  */
 export async function useCluster(settings: Readonly<Record<string, string>> = {}) {
   const name = randomUUID();
@@ -51,7 +50,7 @@ export async function useCluster(settings: Readonly<Record<string, string>> = {}
 
 export type Replica = ReturnType<typeof createReplica>;
 
-/** One Darkroom behind nginx, always at the same port, whether it runs or not. */
+/** A replica behind nginx with a fixed port. */
 function createReplica(
   port: number,
   adminPort: number,
@@ -68,15 +67,15 @@ function createReplica(
     start: async () => {
       service = await startService(settings);
     },
-    /** Ends it, with SIGTERM where no other is named; gives its exit status. */
+    /** Stops the replica, by default with SIGTERM; returns its exit status. */
     stop: async (signal?: NodeJS.Signals) => {
       const status = await service?.stop(signal);
       service = undefined;
       return status ?? null;
     },
-    /** Asks it, past nginx. */
+    /** Sends a request directly to the replica. */
     request: createClient(port, impatient),
-    /** How many renders it has done since its start. */
+    /** Returns the number of renders since its start. */
     countRenders: async () => {
       const text = await (await admin('/metrics')).text();
       const counts = [...text.matchAll(/^darkroom_queue_wait_seconds_count\{.*\} (\d+)$/gm)];
@@ -88,7 +87,7 @@ function createReplica(
       const response = await admin('/purge', { method: 'POST', body: JSON.stringify(order) });
       return JSON.parse(await response.text());
     },
-    /** Runs the command line with the settings of the replica; returns what it printed. */
+    /** Runs the command line with the replica's settings; returns its output. */
     run: async (...args: readonly string[]) => {
       const env = { ...settings, PATH: process.env.PATH ?? '' };
       const command = ['bin/darkroom.mjs', ...args];

@@ -10,7 +10,7 @@ const SIZES = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
 ];
 
-/** Not the same for all: no client must get another's. */
+/** Client-specific header, which must not appear in responses to others. */
 const originals = ['icons/1/ab12', 'avatars/1/ab12', 'attachments/1/12/red-panda.jpg'].map((key) =>
   readFileSync(`fixtures/originals/${key}`),
 );
@@ -24,7 +24,7 @@ const queries = ['high', 'low'].flatMap((quality) =>
   ),
 );
 for (const id of ids) await cluster.originals.put(`avatars/${id}/load`, originalOf(id));
-/** Every rendering once; none is asked for twice in a run of this file. */
+/** Renderings, each requested once in a run. */
 const unasked = queries
   .flatMap((query) => ids.map((id) => `/avatars/${id}/load.${query}`))
   .values();
@@ -35,7 +35,7 @@ const requestAll = (path: string): Promise<ClientResponse[]> =>
 const statusesOf = (responses: readonly ClientResponse[]): number[] =>
   responses.map(({ status }) => status);
 
-/** The replica that has a rendering in its memory, and only that one. */
+/** Returns the only replica that has a rendering in memory. */
 async function findOwner(path: string): Promise<number> {
   const responses = await requestAll(path);
   expect(statusesOf(responses)).toEqual([200, 200, 200]);
@@ -46,11 +46,11 @@ async function findOwner(path: string): Promise<number> {
   return owner;
 }
 
-/** Waits until a replica has had its part of a load, however slow the machine. */
+/** Waits until a replica has received its part of a load, also on a slow machine. */
 const untilRendering = ({ countRenders }: Replica): Promise<void> =>
   expect.poll(countRenders, { timeout: 60_000, interval: 100 }).toBeGreaterThan(10);
 
-/** Has clients ask nginx for one path after another, each path once, until it is stopped. */
+/** Clients request paths from nginx, each path once, until `stop`. */
 function startLoad() {
   const etags = new Map<string, string>();
   const failures: { path: string; startedMs: number; endedMs: number; reason: string }[] = [];
@@ -85,7 +85,7 @@ function startLoad() {
   };
 }
 
-/** Wherever the responses of this load came from, each is what any replica gives. */
+/** Expects that every replica returns the responses of this load. */
 async function expectSameEverywhere(etags: ReadonlyMap<string, string>): Promise<void> {
   const all = [...etags];
   const some = all.filter((_, index) => index % Math.ceil(all.length / 20) === 0);
@@ -159,7 +159,7 @@ describe('three replicas behind nginx', () => {
       await untilRendering(replica);
       expect(await replica.stop()).toBe(0);
       await replica.start();
-      // As a rolling update does: until it has reached the storage.
+      // A rolling update waits until the replica has reached the storage.
       await expect.poll(replica.probe, { timeout: 20_000 }).toBe(200);
       await untilRendering(replica);
     }

@@ -17,6 +17,6 @@ export async function settle(turns = 1): Promise<void> {
 }
 
 /** Blocks this thread, as SIGSTOP does. */
-export function standStill(ms: number): void {
+export function blockThread(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -43,7 +43,7 @@ export class MemoryResultStore implements ResultStore {
     const segments = prefix.split('/');
     const last = segments.pop();
     if (prefix === '' || last === '..' || segments.some((segment) => /^\.{0,2}$/.test(segment))) {
-      throw new Error(`"${prefix}" is no beginning of a path`);
+      throw new Error(`"${prefix}" is not a path prefix`);
     }
     const found = this.paths.filter((path) => path.startsWith(prefix));
     for (const path of found) this.#results.delete(path);
@@ -66,7 +66,7 @@ export class MemoryResultStore implements ResultStore {
 function pathOf(address: ResultAddress): string {
   const path = storedPath(address);
   if (path.split('/').some((segment) => /^\.{0,2}$/.test(segment))) {
-    throw new Error(`${path} is no path`);
+    throw new Error(`${path} is not a path`);
   }
   return path;
 }

@@ -11,6 +11,6 @@ export async function openStream(
   options: Partial<OpenOptions> = {},
 ) {
   const opened = await source.open(key, { signal, ...options });
-  if (!(opened.body instanceof Readable)) throw new Error('The body is no stream.');
+  if (!(opened.body instanceof Readable)) throw new Error('The body is not a stream.');
   return { ...(opened as Opened), body: opened.body };
 }

@@ -1,26 +1,25 @@
 /**
- * The contract once more, written from its text alone and as plainly as it can be: what a request
- * target asks for, or what is wrong with it. Tests hold the service against it, so nothing of the
- * service's own parsers is used here.
+ * The contract a second time, written only from its text: the meaning of a request target, or its faults. Shares no code
+ * with the service, so that both do not make the same mistake.
  */
 
 export type Quality = 'high' | 'low' | 'lossless';
 export type Format = 'jpeg' | 'png' | 'webp' | 'gif';
 
-/** What must be equal where two URLs must give the same bytes. */
+/** Canonical request: URLs with equal ones return the same bytes. */
 export interface Canonical {
   readonly originKey: string;
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
   readonly format: Format | undefined;
-  /** Empty: none, which means another one for the poster of a video than for a picture. */
+  /** Empty for a missing parameter, whose default differs between posters and pictures. */
   readonly quality: Quality | '';
   readonly animated: boolean;
-  /** The original, byte for byte. */
+  /** The unchanged original. */
   readonly passthrough: boolean;
 }
 
-/** What a request target is, by the contract. */
+/** Verdict of the contract on a request target. */
 export type Verdict =
   | { readonly kind: 'unknown path' }
   /** Names of the path parts and parameters at fault, sorted. */
@@ -40,13 +39,12 @@ export interface Row {
 
 const FIVE = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
 
-/** A resource; the key of its original, where it has one, is its path without the extension. */
+/** Creates a resource; the key of its original is its path without the extension. */
 const row = (path: string, query: QueryKind = 'image', extensions = FIVE): Row => {
   const originKey = query === 'none' ? '' : path.slice(1).replace('.{ext}', '');
   return { path, extensions, originKey, query };
 };
 
-/** The table of resources, in its order. */
 export const rows: readonly Row[] = [
   row('/avatars/{user_id}/{avatar_hash}.{ext}'),
   row('/icons/{guild_id}/{icon_hash}.{ext}'),
@@ -61,7 +59,7 @@ export const rows: readonly Row[] = [
   row('/avatars/{index}.{ext}', 'none', ['png']),
 ];
 
-/** External media, whose path is read as it was sent: `signed-oracle.ts`. */
+/** External media; `signed-oracle.ts` parses their raw path. */
 export const externalRow: Row = {
   path: '/external/{signature}/{target}',
   extensions: [],
@@ -69,7 +67,7 @@ export const externalRow: Row = {
   query: 'external',
 };
 
-/** The segments of a row's path: each a word, or the name of what stands there. */
+/** Segments of a row's path: literals, or names of placeholders. */
 export function segmentsOf({ path }: Row) {
   return path
     .slice(1)
@@ -81,7 +79,7 @@ export function segmentsOf({ path }: Row) {
     }));
 }
 
-/** Words of the paths: where an id must stand, one of them makes it another path. */
+/** Literals of all paths: in place of an id, they make the path unknown. */
 export const pathWords: readonly string[] = [
   ...new Set(rows.flatMap((each) => segmentsOf(each).flatMap(({ word }) => word ?? []))),
 ];
@@ -99,7 +97,6 @@ export const parameterNames: Readonly<Record<QueryKind, readonly string[]>> = {
   none: [],
 };
 
-/** Whether a parameter may have this value. */
 export function isParameterValue(name: string, value: string): boolean {
   const words: Readonly<Record<string, readonly string[]>> = {
     size: SIZES,
@@ -107,12 +104,12 @@ export function isParameterValue(name: string, value: string): boolean {
     animated: ['true', 'false'],
     format: FIVE,
   };
-  // Width and height are written as a decimal integer is, and no other way.
+  // Width and height must be plain decimal integers.
   const isEdge = String(Number.parseInt(value, 10)) === value && +value >= 1 && +value <= 4096;
   return words[name]?.includes(value) ?? isEdge;
 }
 
-/** Whether a part of a path may have this (decoded) value. */
+/** Whether a decoded value is valid for a placeholder of a path. */
 export function isPathValue(name: string, value: string): boolean {
   if (name === 'filename') return isFilename(value);
   return name.endsWith('hash') ? isHash(value) : isId(value);
@@ -121,21 +118,21 @@ export function isPathValue(name: string, value: string): boolean {
 const isId = (value: string): boolean =>
   /^(?:0|[1-9]\d*)$/.test(value) && BigInt(value) < 18446744073709551616n;
 
-/** Of a bare mark of animation, no stored key is left. */
+/** `a_` alone is invalid: without this prefix, the key would be empty. */
 const isHash = (value: string): boolean => /^[\w-]{1,128}$/.test(value) && value !== 'a_';
 
 const isFilename = (value: string): boolean =>
   /^(?!\.{1,2}$)[^/\\\p{Cc}]+$/u.test(value) && Buffer.byteLength(value) <= 255;
 
-/** A request that breaks no rule, in its parts; a parameter not given is not there. */
-export interface SoundParts {
+/** Parts of a valid request. */
+export interface ValidParts {
   readonly row: Row;
   readonly values: Readonly<Record<string, string>>;
   readonly extension: string | undefined;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-export function canonicalOf({ row, values, extension, parameters }: SoundParts): Canonical {
+export function canonicalOf({ row, values, extension, parameters }: ValidParts): Canonical {
   const { originKey, query } = row;
   const key = originKey.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name] ?? '';
@@ -158,7 +155,7 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
     widthPx: size === undefined ? undefined : Number(size),
     heightPx: height === undefined ? undefined : Number(height),
     format,
-    // What png and gif do with `high` and with `lossless` is the same.
+    // For png and gif, `high` and `lossless` are equal.
     quality: isOpenHere
       ? ''
       : quality === 'high' && (format === 'png' || format === 'gif')
@@ -172,17 +169,17 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
   };
 }
 
-/** A target that fits the path of a row, in its parts, decoded. */
+/** Decoded parts of a target that matches a row. */
 export interface TargetParts {
   readonly row: Row;
-  /** By what stands there; `undefined` for what is no percent-encoded UTF-8. */
+  /** By placeholder; `undefined` for invalid percent-encoded UTF-8. */
   readonly path: Readonly<Record<string, string | undefined>>;
-  /** All values of each parameter that the row has. */
+  /** All values of each known parameter. */
   readonly query: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Takes a target apart; `undefined` where its path is none of the contract. */
-export function takeApart(target: string): TargetParts | undefined {
+/** Parses a target; `undefined` if the contract does not have its path. */
+export function parseTarget(target: string): TargetParts | undefined {
   const [path, query] = splitTarget(target);
   if (path[0] !== '/') return undefined;
   const texts = path.slice(1).split('/').map(decodeSegment);
@@ -200,7 +197,7 @@ export function takeApart(target: string): TargetParts | undefined {
   return { row, path: values, query: queryOf(row.query, query) };
 }
 
-/** All values of each parameter that a kind of query has. */
+/** Returns all values of each parameter of a kind of query. */
 export function queryOf(kind: QueryKind, query: string): TargetParts['query'] {
   const given = parametersOf(query);
   const valuesOf = (name: string) => given.flatMap(([key, value]) => (key === name ? [value] : []));
@@ -208,7 +205,7 @@ export function queryOf(kind: QueryKind, query: string): TargetParts['query'] {
 }
 
 export function expectedVerdict(target: string): Verdict {
-  const parts = takeApart(target);
+  const parts = parseTarget(target);
   if (parts === undefined) return { kind: 'unknown path' };
   const { row, path, query } = parts;
   const { ext: extension, ...segments } = path;
@@ -228,7 +225,7 @@ export function expectedVerdict(target: string): Verdict {
   return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
 }
 
-/** Names of the parameters at fault, and the values of all. */
+/** Returns names of invalid parameters, and all values. */
 export function expectedQuery(query: TargetParts['query']) {
   const faults: string[] = [];
   const parameters: Record<string, string> = {};
@@ -241,7 +238,7 @@ export function expectedQuery(query: TargetParts['query']) {
   return { faults, parameters };
 }
 
-/** Path and query of a target, as they stand; an absolute one has an address before them. */
+/** Splits a target, absolute or not, into raw path and query. */
 export function splitTarget(target: string): readonly [path: string, query: string] {
   const [, path = '', query = ''] =
     /^(?:https?:\/\/[^/?#]*)?([^?#]*)\??([^#]*)/i.exec(target) ?? [];
@@ -259,7 +256,7 @@ function fits(row: Row, texts: readonly (string | undefined)[]): boolean {
   });
 }
 
-/** A segment of a path, decoded once; `undefined` for what is no percent-encoded UTF-8. */
+/** Decodes a segment once; `undefined` for invalid percent-encoded UTF-8. */
 export function decodeSegment(text: string): string | undefined {
   if (/[^\0-\x7f]/.test(text)) return undefined;
   try {
@@ -269,7 +266,7 @@ export function decodeSegment(text: string): string | undefined {
   }
 }
 
-/** Names and values of a query, as HTML forms write them; a malformed escape is plain text. */
+/** Parses a query as an HTML form; a malformed escape is literal text. */
 export const parametersOf = (query: string): readonly (readonly [name: string, value: string])[] =>
-  // Without the `&`, a question mark that begins the first name would be taken off.
+  // Without `&`, URLSearchParams would drop a question mark at the beginning of the first name.
   [...new URLSearchParams(`&${query}`)];

@@ -1,4 +1,4 @@
-/** Requests of every kind the contract knows, drawn at random: right, wrong in known places, and hostile. */
+/** Random requests of every kind: valid, invalid in known parts, and hostile. */
 
 import fc from 'fast-check';
 import {
@@ -10,11 +10,11 @@ import {
   type Row,
   rows,
   SIZES,
-  type SoundParts,
   segmentsOf,
+  type ValidParts,
 } from './contract-oracle.ts';
 
-/** Draws from each as often as the number before it says. */
+/** Draws from arbitraries with weights. */
 export const weighted = <Value>(...all: readonly (readonly [number, fc.Arbitrary<Value>])[]) =>
   fc.oneof(...all.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 
@@ -48,7 +48,7 @@ function pathValue(name: string): fc.Arbitrary<string> {
 }
 
 const edge = fc.oneof(fc.integer({ min: 1, max: 4096 }), fc.constantFrom(1, 4096)).map(String);
-/** What each parameter may be. */
+/** Valid values by parameter. */
 export const parameterValues: Readonly<Record<string, fc.Arbitrary<string>>> = {
   size: fc.constantFrom(...SIZES),
   quality: fc.constantFrom('high', 'low', 'lossless'),
@@ -58,12 +58,12 @@ export const parameterValues: Readonly<Record<string, fc.Arbitrary<string>>> = {
   height: edge,
 };
 
-/** One of the extensions that a row has, if it has any. */
+/** A valid extension of a row, if it has any. */
 export function extensionOf({ extensions }: Row): fc.Arbitrary<string | undefined> {
   return extensions.length === 0 ? fc.constant(undefined) : fc.constantFrom(...extensions);
 }
 
-/** Any of the parameters that a row has, with some of these values. */
+/** Some parameters of a row, with values. */
 export function parametersOf({ query }: Row, values = parameterValues) {
   const names = parameterNames[query];
   const known = names.map((name) => [name, values[name] ?? fc.constant('')]);
@@ -72,8 +72,8 @@ export function parametersOf({ query }: Row, values = parameterValues) {
   >;
 }
 
-/** A valid request of any row, with any of its parameters. */
-export const drawn: fc.Arbitrary<SoundParts> = fc.constantFrom(...rows).chain((row) => {
+/** A valid request of any row with some of its parameters. */
+export const drawn: fc.Arbitrary<ValidParts> = fc.constantFrom(...rows).chain((row) => {
   const names = segmentsOf(row).flatMap(({ word, name }) => (word === undefined ? [name] : []));
   return fc.record({
     row: fc.constant(row),
@@ -83,10 +83,7 @@ export const drawn: fc.Arbitrary<SoundParts> = fc.constantFrom(...rows).chain((r
   });
 });
 
-/**
- * Escapes what a target cannot hold, and as much else as `seed` says: nothing for 0, every byte in
- * lower case for 1, in upper case for 2, else a mixture.
- */
+/** Percent-encodes a text: for seed 0 only where necessary, for 1 all in lower case, for 2 in upper case, else a mixture. */
 function disguise(text: string, seed: number): string {
   let state = seed;
   return Array.from(text)
@@ -101,7 +98,7 @@ function disguise(text: string, seed: number): string {
     .join('');
 }
 
-/** Parameters that no schema of the kind names, and other noise that changes nothing. */
+/** Unknown parameters, and other noise without effect. */
 function noiseFor({ query }: Row): fc.Arbitrary<readonly string[]> {
   const known = parameterNames[query];
   const pieces = [
@@ -114,8 +111,8 @@ function noiseFor({ query }: Row): fc.Arbitrary<readonly string[]> {
 
 const seed = fc.oneof(fc.constantFrom(0, 1, 2), fc.nat());
 
-/** A target that asks for what was drawn, in one of its many spellings, with more pairs in its query. */
-export function spellings(request: SoundParts, more: readonly string[] = []): fc.Arbitrary<string> {
+/** A spelling of a request's target, with additional pairs in its query. */
+export function spellings(request: ValidParts, more: readonly string[] = []): fc.Arbitrary<string> {
   const { row, parameters } = request;
   const pairs = Object.entries(parameters);
   return fc
@@ -138,7 +135,7 @@ export function spellings(request: SoundParts, more: readonly string[] = []): fc
     });
 }
 
-function formatPath({ row, values, extension }: SoundParts, escapes: number): string {
+function formatPath({ row, values, extension }: ValidParts, escapes: number): string {
   return segmentsOf(row)
     .map(({ word, name, hasExtension }) =>
       disguise(word ?? `${values[name]}${hasExtension ? `.${extension}` : ''}`, escapes),
@@ -147,8 +144,8 @@ function formatPath({ row, values, extension }: SoundParts, escapes: number): st
     .join('');
 }
 
-/** The same request said otherwise: what has no effect is added, changed or left out. */
-export function equivalents(request: SoundParts): fc.Arbitrary<SoundParts> {
+/** Equivalent requests: parameters without effect are added, changed or omitted. */
+export function equivalents(request: ValidParts): fc.Arbitrary<ValidParts> {
   const { row, values, extension, parameters } = request;
   const candidates = [request];
   for (const name of parameterNames[row.query]) {
@@ -172,8 +169,8 @@ export function equivalents(request: SoundParts): fc.Arbitrary<SoundParts> {
   );
 }
 
-/** Two valid requests that often differ in one thing alone. */
-export const neighbours: fc.Arbitrary<readonly [SoundParts, SoundParts]> = drawn.chain((one) =>
+/** Two valid requests that often differ in only one part. */
+export const neighbours: fc.Arbitrary<readonly [ValidParts, ValidParts]> = drawn.chain((one) =>
   fc.tuple(
     fc.constant(one),
     fc.oneof(
@@ -226,13 +223,13 @@ const badExtensions = (row: Row): fc.Arbitrary<string> =>
       fc.constantFrom('constructor', '__proto__', 'gif', 'jpg', 'webp', 'png', 'ｐｎｇ'),
     )
     .filter((text) => !row.extensions.includes(text));
-/** Segments that are no percent-encoded UTF-8. */
+/** Segments of invalid percent-encoded UTF-8. */
 const undecodable = fc.constantFrom(
   ...['%', '%2', '%zz', '%u0061', '%ff', '%c3', '%80', '%c0%af', '%c0%ae%c0%ae', '%e0%80%af'],
   ...['%ed%a0%80', '%ed%a0%bd%ed%b8%80', '%f4%90%80%80', '%f8%88%80%80%80', '%fe%ff', 'a%'],
   ...['\u00e9', '\u00c3\u00a9', '\ud800', '\udc00.png', '🎉', '\u2215', '\uff0e\uff0e'],
 );
-/** What no parameter of this name may be, or what is given twice. */
+/** Invalid values of a parameter, or a repeated one. */
 export const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
   const isBad = (value: string): boolean => !isParameterValue(name, value);
   const bad = fc
@@ -251,7 +248,7 @@ export const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
   );
 };
 
-/** A valid request of any row in which one thing or several were broken, and the names of all of them, sorted. */
+/** A request with one or more invalid parts, and their sorted names. */
 export const broken = drawn.chain(({ row, values, extension, parameters }) => {
   const segments = segmentsOf(row);
   const names = segments.flatMap(({ word, name }) => (word === undefined ? [name] : []));
@@ -281,7 +278,7 @@ export const broken = drawn.chain(({ row, values, extension, parameters }) => {
         if (word !== undefined) return word;
         const wrong = at.includes(name) ? bad[name] : undefined;
         if (wrong?.isRaw === true) {
-          if (isLast) faults.delete('ext'); // where nothing can be read, no extension can be wrong
+          if (isLast) faults.delete('ext'); // an unreadable segment has no extension
           return wrong.text;
         }
         const end = at.includes('ext') ? ext : extension;
@@ -297,7 +294,7 @@ export const broken = drawn.chain(({ row, values, extension, parameters }) => {
     });
 });
 
-/** Targets that are no path of the contract, each made from one that is. */
+/** Unknown paths, each derived from a valid one. */
 export const foreign: fc.Arbitrary<string> = drawn.chain((request) => {
   const { row } = request;
   const segments = segmentsOf(row);
@@ -347,7 +344,7 @@ const hostilePiece = fc.oneof(
   fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)),
 );
 
-/** Anything at all, mostly near the contract: its paths with hostile pieces put in or cut out. */
+/** Hostile targets, mostly valid paths with pieces inserted or removed. */
 export const hostile: fc.Arbitrary<string> = fc.oneof(
   fc.array(hostilePiece, { maxLength: 16 }).map((pieces) => pieces.join('')),
   fc.array(hostilePiece, { maxLength: 8 }).map((pieces) => `/attachments/1/2/${pieces.join('')}`),

@@ -21,27 +21,27 @@ import {
   inOne,
   isUpload,
   MARKER,
-  type SoundRequest,
+  malformedConversations,
   targets,
-  unsoundConversations,
+  type ValidRequest,
 } from './surface-requests.ts';
 import { startSurfaceSite } from './surface-site.ts';
 import { createSurfaceStorage, type SurfaceStorage } from './surface-storage.ts';
 import { openWire, scriptOf, type Wire } from './wire.ts';
 
-/** Asked for at the end of a conversation: a response too many before would come in its place. */
+/** Last request of a conversation: an extra response before it would arrive instead. */
 const SENTINEL = 'GET /avatars/5.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-/** Small, so that an upload can be larger. */
+/** Small, so that uploads can exceed it. */
 const MAX_UPLOAD_BYTES = 20_000;
 
-/** What both services are started with: what was learned once stays, and the store is not asked twice. */
+/** Settings of both services: responses remain cached. */
 const settingsOf = ({ root }: SurfaceStorage) => {
   return { STORAGE_DIR: root, ...patient, CACHE_REVALIDATE_SECONDS: '31536000' };
 };
 const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
 
-/** A service that signs nothing. */
+/** A service without signatures. */
 async function openPlainStage() {
   const storage = await createSurfaceStorage();
   const { root, originals } = storage;
@@ -49,12 +49,12 @@ async function openPlainStage() {
   const port = portOf(service);
   const drawn = conversations(targets([...originals.keys()]));
   const model = new SurfaceModel({ port, originals });
-  // What is wrong on the wire, or in conditions, is so whatever is signed.
-  const examples = [...unsoundConversations, ...headerConversations];
+  // Malformed messages and conditions do not depend on signatures.
+  const examples = [...malformedConversations, ...headerConversations];
   return { service, port, model, conversations: drawn, storageRoot: root, examples };
 }
 
-/** One that demands signatures of attachments, and has external media and uploads. */
+/** A service with enforced attachment signatures, external media and uploads. */
 async function openSignedStage() {
   const storage = await createSurfaceStorage();
   const { root, originals } = storage;
@@ -91,18 +91,17 @@ async function openSignedStage() {
 }
 
 /** Whether the service closes the connection after this request (RFC 9112 §9.3). */
-function isFinal({ version, headers }: SoundRequest): boolean {
+function isFinal({ version, headers }: ValidRequest): boolean {
   const options = headers.flatMap(([name, value]) =>
     name.toLowerCase() === 'connection' ? value.toLowerCase().split(/[ ,]+/) : [],
   );
-  if (version === '1.0') return true; // none of them is drawn with keep-alive
-  // A client that expects `100 Continue`, and gets a final response, may or may not send its body; one
-  // that asks for another protocol may begin to speak it.
+  if (version === '1.0') return true; // never drawn with keep-alive
+  // Without `100 Continue`, the client may still send its body; after an upgrade request, another protocol.
   const isWaiting = headers.some(([name]) => ['expect', 'upgrade'].includes(name.toLowerCase()));
   return options.includes('close') || isWaiting;
 }
 
-/** Holds a conversation to its end, and checks all that comes back. */
+/** Sends a conversation, and checks all responses. */
 async function hold(
   model: SurfaceModel,
   wire: Wire,
@@ -116,7 +115,7 @@ async function hold(
     await wire.send(Buffer.concat([...before, ...tail]), cuts);
     if (!isOver && last !== undefined && last.statuses === undefined) wire.end();
   };
-  // Bytes that are no HTTP may end a connection at once, whatever is still under way.
+  // Invalid HTTP may end a connection at once, also during other responses.
   const mayBeCut = isPipelined && last !== undefined && !isOver;
   if (isPipelined) {
     await sendTail(...(await Promise.all(due.map((request) => bytesOf(model, request)))));
@@ -127,7 +126,7 @@ async function hold(
     if (response === undefined && mayBeCut) return;
     if (response === undefined) throw new Error('a response is missing');
     await model.check(request, response);
-    // What an upload still sends is not read after its refusal.
+    // The rest of a rejected upload is not read.
     if (isUpload(request) && response.headers.connection === 'close') {
       isOver = true;
       break;
@@ -147,7 +146,7 @@ async function hold(
   }
 }
 
-/** What may follow bytes that are no HTTP. */
+/** Checks the end of a connection after invalid HTTP. */
 function checkTail(
   model: SurfaceModel,
   received: Buffer,
@@ -167,10 +166,7 @@ function checkTail(
   }
 }
 
-/**
- * Responses up to the end of a connection; `undefined` where there is no way to read them all. Of what
- * looked like a HEAD, it cannot be told beforehand which response has a body.
- */
+/** Reads all responses of a connection; `undefined` if it is unknown which of them are for a HEAD and have no body. */
 function readAll(
   bytes: Buffer,
   hasHead: boolean,
@@ -182,7 +178,7 @@ function readAll(
     const rest = read === undefined ? undefined : readAll(read.rest, hasHead, mayBeCut);
     if (read !== undefined && rest !== undefined) return [read.response, ...rest];
   }
-  // Cut off since the client has ended the connection: what there is of it must be sound all the same.
+  // Truncated because the client closed the connection, but the received bytes must be valid.
   const text = bytes.toString('latin1');
   const isSound =
     /^HTTP\/1\.1 [1-4]/.test(text) && !text.includes(MARKER) && !text.includes('CANARY');
@@ -214,7 +210,7 @@ const stages = {
 } as const;
 
 test.each(Object.entries(stages))(
-  'the whole surface over real sockets holds conversations as the contract says, %s',
+  'the whole surface over real sockets matches the contract in conversations %s',
   async (_, [open, runs, statuses, operations]) => {
     const { service, port, model, conversations, storageRoot, ...own } = await open();
     const examples = own.examples.map((each): [Conversation] => [each]);
@@ -236,12 +232,12 @@ test.each(Object.entries(stages))(
       }),
       { numRuns: runs + examples.length, endOnFailure: false, examples },
     );
-    // It has met all that it is here for.
+    // All statuses and operations occurred.
     for (const status of statuses) {
       expect(model.statuses.get(status) ?? 0, `responses of ${status}`).toBeGreaterThan(0);
     }
     expect(model.document.unmet.filter((name) => operations.test(name))).toEqual([]);
-    // It has logged no error, and stands.
+    // The service logged no error, and still runs.
     const lines = service.output().match(/^\{.*$/gm) ?? [];
     expect(lines.length).toBeGreaterThan(0);
     expect(lines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);

@@ -7,21 +7,21 @@ import {
   isValidText,
   operationsOf,
 } from '../support/openapi/openapi-reader.ts';
-import { isPathValue, type TargetParts, takeApart } from './contract-oracle.ts';
+import { isPathValue, parseTarget, type TargetParts } from './contract-oracle.ts';
 
-/** Holds requests and responses against the committed OpenAPI document, which is the contract for machines. */
+/** Checks requests and responses against the committed OpenAPI document. */
 export class DocumentChecker {
   readonly #operations = ['media', 'signed', 'uploads'].flatMap(operationsOf);
-  /** Operations that were asked for, by their name. */
+  /** Names of requested operations. */
   readonly met = new Set<string>();
 
-  /** Names of the operations that nobody asked for. */
+  /** Names of operations that were not requested. */
   get unmet(): readonly string[] {
     const names = this.#operations.map(({ operation }) => operation.operationId);
     return names.filter((name) => !this.met.has(name));
   }
 
-  /** A response to a request whose path is of this row of the contract, or of none. */
+  /** Checks a response to a request for a row of the contract, or for an unknown path. */
   check(method: string, template: string | undefined, response: WireResponse): void {
     const documented = this.#find(method, template);
     if (documented !== undefined) this.met.add(documented.operation.operationId);
@@ -32,19 +32,19 @@ export class DocumentChecker {
     expect(deviations, `${method} ${template}`).toEqual([]);
   }
 
-  /** An error response to bytes of which it is not known what they asked for. */
+  /** Checks an error response to an unknown request. */
   checkError(response: WireResponse): void {
     const { status, body } = response;
     const method = body.length === 0 ? 'HEAD' : 'GET';
     const deviations = findErrorDeviations(method, response);
-    // A method that is on no list is no operation of the document, and is refused before it has an id.
+    // The document does not have unknown methods, which are rejected before they have an id.
     const ofUnknownMethod = [404, 405].includes(status) ? ['there is no X-Request-Id'] : [];
     expect(deviations.filter((each) => !ofUnknownMethod.includes(each))).toEqual([]);
   }
 
-  /** What is no value of its parameter by the document, by name, sorted; `undefined` of a path that is none. */
+  /** Returns the sorted names of parameters that are invalid by the document; `undefined` for an unknown path. */
   faultsOf(target: string): readonly string[] | undefined {
-    const parts = takeApart(target);
+    const parts = parseTarget(target);
     const operation = this.#find('GET', parts?.row.path);
     if (parts === undefined || operation === undefined) return undefined;
     return operation.parameters
@@ -64,7 +64,7 @@ export class DocumentChecker {
     }
     if (!(name in path)) return false;
     const value = path[name];
-    // The document has the indexes that there are; another one is missing, not wrong.
+    // The document lists existing indexes; any other one is missing, not invalid.
     if (name === 'index') return value === undefined || !isPathValue(name, value);
     return value === undefined || !isValidText(schema, value);
   }

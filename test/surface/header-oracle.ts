@@ -1,8 +1,8 @@
-/** Readers of request headers, written from the grammars. Tests hold the service's own against them. */
+/** Parsers of request headers, written from the grammars, to compare with the service's own. */
 
 const OWS = '[ \\t]*';
 
-/** Takes off what HTTP calls optional white space. */
+/** Removes optional white space (OWS). */
 export const trimOws = (text: string): string =>
   text.replaceAll(new RegExp(`^${OWS}|${OWS}$`, 'g'), '');
 
@@ -27,7 +27,7 @@ export function rangeOf(header: string, sizeBytes: number): string {
   return `${BigInt(first)}-${last === '' || BigInt(last) >= size ? size - 1n : BigInt(last)}`;
 }
 
-/** RFC 9110 §8.8.3 and §13.1.2: the tags of a list as they stand there; `undefined` for one that is malformed. */
+/** RFC 9110 §8.8.3 and §13.1.2: the tags of a list; `undefined` for a malformed list. */
 export function tagsOf(list: string): readonly string[] | undefined {
   const element = `${OWS}(?:(?:W/)?"[\\x21\\x23-\\x7e\\x80-\\xff]*"${OWS})?`;
   if (!new RegExp(`^${element}(?:,${element})*$`).test(list)) return undefined;

@@ -2,41 +2,41 @@ import { expect } from 'vitest';
 import type { WireResponse } from '../support/http/wire-response.ts';
 import type { Verdict } from './contract-oracle.ts';
 import { rangeOf, tagsOf, trimOws } from './header-oracle.ts';
-import type { SoundRequest } from './surface-requests.ts';
+import type { ValidRequest } from './surface-requests.ts';
 import { CHANGED_AT } from './surface-storage.ts';
 
-/** Headers that tell of this one exchange and not of the media. */
+/** Headers of one exchange, not of the media. */
 const OF_THE_EXCHANGE = [
   ...['cache-control', 'cdn-cache-control'],
   ...['date', 'connection', 'keep-alive', 'cache-status', 'server-timing', 'x-request-id'],
 ];
 
-/** Media whose plain GET is known: what every other response about it must agree with. */
+/** Media with a known plain GET, with which all other responses must agree. */
 export interface Learned {
   readonly kind: 'media';
   readonly response: WireResponse;
-  /** Of media of a site that tells no strong validator, without parameters, there is none. */
+  /** Missing for unchanged media of a site without a strong validator. */
   readonly etag: string | undefined;
   readonly isPassthrough: boolean;
   readonly isOfSite?: boolean;
-  /** A default avatar, which enters no stage. */
+  /** A default avatar, which passes no stage. */
   readonly isShipped?: boolean;
   readonly changedAtSeconds: number | undefined;
-  /** What its lifetime must be where its URL does not end. */
+  /** Expected lifetime for a URL that does not expire. */
   readonly cacheControl: string;
 }
 
-/** What is asked for, as far as other methods than GET and HEAD are concerned. */
-export type AskedKind = Verdict['kind'] | 'unauthorized' | 'forbidden' | 'hidden' | 'upload';
+/** Resources, as distinguished by methods other than GET and HEAD. */
+export type TargetKind = Verdict['kind'] | 'unauthorized' | 'forbidden' | 'hidden' | 'upload';
 
-/** A request that has no media, and how it is refused. */
+/** Expected error of a request. */
 export interface Refused {
   readonly kind: 'refused';
   readonly status: number;
   readonly code: string;
   readonly cacheControl: string;
   readonly faults?: readonly string[];
-  /** It is found, although it cannot be transformed: a client that has it already gets a 304. */
+  /** The original exists, so a conditional request can get a 304. */
   readonly isFound: boolean;
 }
 
@@ -47,11 +47,11 @@ const CHANGED_SECONDS = Math.floor(CHANGED_AT.getTime() / 1000);
 export const NOT_FOUND = refusal(404, 'NOT_FOUND', 'public, max-age=30');
 export const UNKNOWN_MEDIA = refusal(404, 'UNKNOWN_MEDIA', 'public, max-age=30');
 
-/** The headers of the media, without those of the exchange. */
+/** Returns the headers of the media, without those of the exchange. */
 export const lasting = (headers: WireResponse['headers']) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_EXCHANGE.includes(name)));
 
-/** By the first bytes of a file, as each format begins. */
+/** Detects a format by the first bytes. */
 export function formatOf(body: Buffer): string {
   const head = body.subarray(0, 12).toString('latin1');
   if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'png';
@@ -60,7 +60,7 @@ export function formatOf(body: Buffer): string {
   return head.startsWith('RIFF') && head.endsWith('WEBP') ? 'webp' : 'unknown';
 }
 
-export function checkOtherMethod(method: string, kind: AskedKind, response: WireResponse) {
+export function checkOtherMethod(method: string, kind: TargetKind, response: WireResponse) {
   if (kind === 'unknown path') return checkRefusal(response, NOT_FOUND, false);
   const allowed = kind === 'upload' ? 'PUT, OPTIONS' : 'GET, HEAD, OPTIONS';
   expect(response.headers.allow).toBe(allowed);
@@ -95,44 +95,44 @@ export function checkRefusal(response: WireResponse, expected: Refused, isHead: 
     expect(fault).toEqual({ path: fault.path, message: expect.any(String) });
 }
 
-/** The values of a header, as one (RFC 9110 §5.3). */
-export function valueOfHeader({ headers }: SoundRequest, name: string): string | undefined {
+/** Joins the values of a header (RFC 9110 §5.3). */
+export function valueOfHeader({ headers }: ValidRequest, name: string): string | undefined {
   const values = headers.flatMap(([each, value]) =>
     each.toLowerCase() === name ? [trimOws(value)] : [],
   );
-  // Of a date there can be no list: the first one counts.
+  // A date is not a list: the first one counts.
   if (name.endsWith('modified-since')) return values[0];
   return values.length === 0 ? undefined : values.join(', ');
 }
 
-/** The list of tags that a condition has, with the media's own tag put in. */
-const listOf = (request: SoundRequest, name: string, learned: Learned | undefined) =>
+/** Returns the tags of a condition, with the media's own tag inserted. */
+const listOf = (request: ValidRequest, name: string, learned: Learned | undefined) =>
   valueOfHeader(request, name)?.replaceAll('<own tag>', learned?.etag ?? '"unknown"');
 
-/** The original's date, and that of a condition, in seconds; `undefined` unless both are known. */
-function datesOf(request: SoundRequest, name: string, learned: Learned | undefined) {
+/** Returns the dates of the original and of a condition in seconds; `undefined` unless both are known. */
+function datesOf(request: ValidRequest, name: string, learned: Learned | undefined) {
   const value = valueOfHeader(request, name);
-  // Of what is refused, its original's date decides.
+  // For an error, the original's date decides.
   const changedAt = learned === undefined ? CHANGED_SECONDS : learned.changedAtSeconds;
   const date = value === undefined ? undefined : dateOf(value);
   return date === undefined || changedAt === undefined ? undefined : { date, changedAt };
 }
 
 /** Whether the conditions of a request forbid a response with media (RFC 9110 §13.2.2, steps 1 and 2). */
-export function isForbidden(request: SoundRequest, learned: Learned): boolean {
+export function isForbidden(request: ValidRequest, learned: Learned): boolean {
   const list = listOf(request, 'if-match', learned);
   if (list === '*') return false;
-  // By strong comparison (§8.8.3.2), in which a weak tag is like no other.
+  // Strong comparison (§8.8.3.2): a weak tag never matches.
   if (list !== undefined) return tagsOf(list)?.includes(learned.etag ?? '') !== true;
   const dates = datesOf(request, 'if-unmodified-since', learned);
   return dates !== undefined && dates.date < dates.changedAt;
 }
 
-/** Whether a client that sends these conditions has what it asks for already. */
-export function isCurrent(request: SoundRequest, learned: Learned | undefined): boolean {
+/** Whether the client of a conditional request already has the media. */
+export function isCurrent(request: ValidRequest, learned: Learned | undefined): boolean {
   const list = listOf(request, 'if-none-match', learned);
   if (list !== undefined) {
-    // Of what is refused there is no response that `*` could mean.
+    // `*` does not match an error.
     if (list === '*') return learned !== undefined;
     return tagsOf(list)?.some((tag) => tag.replace('W/', '') === learned?.etag) ?? false;
   }
@@ -140,7 +140,7 @@ export function isCurrent(request: SoundRequest, learned: Learned | undefined): 
   return dates !== undefined && dates.date >= dates.changedAt;
 }
 
-/** Seconds of a date in one of the three forms, as far as they are drawn here. */
+/** Parses a date in one of the three formats that tests draw; returns seconds. */
 function dateOf(text: string): number | undefined {
   const forms = [
     /^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/,
@@ -151,21 +151,21 @@ function dateOf(text: string): number | undefined {
   return Math.floor(Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) / 1000);
 }
 
-function isRangeApplicable(request: SoundRequest, { etag, changedAtSeconds }: Learned): boolean {
+function isRangeApplicable(request: ValidRequest, { etag, changedAtSeconds }: Learned): boolean {
   if (etag === undefined) return false;
   const value = valueOfHeader(request, 'if-range')?.replaceAll('<own tag>', etag);
   if (value === undefined || value === etag) return true;
   return changedAtSeconds !== undefined && dateOf(value) === changedAtSeconds;
 }
 
-/** Bounds of the lifetime of what is on another site: the shortest, and how long a run may take; in seconds. */
+/** Lifetime of external media: minimum, and maximum duration of a run, in seconds. */
 const SITE_LEAST = 3_600;
 const RUN = 600;
 
 const ageOf = (cacheControl = ''): number =>
   Number(/^public, max-age=(\d+)$/.exec(cacheControl)?.[1]);
 
-/** A lifetime is as long as the URL's own, and no longer than that of media; that of a site's runs from its response. */
+/** A lifetime ends with the URL, and is at most that of media; for external media, it starts at the site's response. */
 function checkAge(
   value: string | undefined,
   { cacheControl, isOfSite = false }: Learned,
@@ -183,13 +183,13 @@ function checkAge(
   }
   const age = ageOf(value);
   const left = endsAt - Date.now() / 1000;
-  // Of a response that came at most the deadline of a conversation ago.
+  // The response is at most as old as a conversation's deadline.
   expect(age).toBeGreaterThanOrEqual(Math.floor(left) - 1);
   expect(age).toBeLessThanOrEqual(left + 20);
 }
 
 export function checkMedia(
-  request: SoundRequest,
+  request: ValidRequest,
   response: WireResponse,
   learned: Learned,
   expiresAtSeconds: number | undefined,
@@ -197,9 +197,9 @@ export function checkMedia(
   const { headers, body } = response;
   const { body: whole, headers: plain } = learned.response;
   const cacheStatus = learned.isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit';
-  expect(headers['cache-status']).toBe(cacheStatus); // whatever the client says of caches
+  expect(headers['cache-status']).toBe(cacheStatus); // for any Cache-Control of the client
   if (learned.isShipped === true) expect(headers).not.toHaveProperty('server-timing');
-  // The first bytes of what is on another site are remembered.
+  // The first bytes of external media are cached.
   const withoutStage = learned.isOfSite && learned.isPassthrough ? 'origin;dur=0' : 'store';
   expect(headers['server-timing'] ?? withoutStage).toMatch(
     learned.isPassthrough ? /^origin;dur=[\d.]+$/ : /^store/,

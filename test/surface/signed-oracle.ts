@@ -1,10 +1,10 @@
-/** Sections 8 to 10 of the contract once more, from their text alone: what is signed, and what a signature permits. */
+/** Sections 8 to 10 of the contract a second time, written only from their text: signatures and what they permit. */
 
 import { createHmac } from 'node:crypto';
 import { parametersOf, splitTarget } from './contract-oracle.ts';
 import { formatOf } from './response-checks.ts';
 
-/** The keys of the service under test: what either has signed is accepted. */
+/** Accepted signing keys of the service under test. */
 export const KEYS = [
   'an-example-key-of-thirty-two-bytes-or-more',
   'ein Schlüssel mit mehr Bytes als Zeichen',
@@ -17,21 +17,18 @@ export function sign(text: string, encoding: 'hex' | 'base64url', key: string = 
 const isSigned = (text: string, signature: string, encoding: 'hex' | 'base64url'): boolean =>
   KEYS.some((key) => sign(text, encoding, key) === signature);
 
-/** What is signed of an attachment's URL: its key in UTF-8, as `sign` takes bytes. */
+/** Signed message of an attachment's URL; the key is in UTF-8. */
 export const signedText = (ex: string, is: string, uc: string, key: string): string =>
   Buffer.from(`attachment-url-v1\n${ex}\n${is}\n${uc}\n${key}`).toString('latin1');
 
-/**
- * Section 9: until when the URL of an attachment holds, in seconds since 1970, `Infinity` of a data export; `undefined`
- * where it is refused.
- */
+/** Section 9: expiry of an attachment's URL in Unix seconds, `Infinity` for a data export; `undefined` if it is invalid. */
 export function endOf(target: string, key: string, nowSeconds: number): number | undefined {
   const [, query] = splitTarget(target);
   const words: Record<string, string> = {};
   for (const pair of query.split('&')) {
     const [[name, value] = ['', '']] = parametersOf(pair);
     if (!['ex', 'is', 'hm', 'uc'].includes(name)) continue;
-    // Given twice, or spelled otherwise.
+    // Repeated, or encoded differently.
     if (name in words || pair !== `${name}=${value}`) return undefined;
     words[name] = value;
   }
@@ -46,7 +43,7 @@ export function endOf(target: string, key: string, nowSeconds: number): number |
   return Number.parseInt(ex, 16) > nowSeconds ? Number.parseInt(ex, 16) : undefined;
 }
 
-/** Section 8: the URL that a path below `/external/` names, or why there is none; `undefined` for any other path. */
+/** Section 8: the URL of a path below `/external/`, or its error; `undefined` for any other path. */
 export function readExternalPath(target: string): URL | 'unauthorized' | 'forbidden' | undefined {
   const [path] = splitTarget(target);
   if (!path.startsWith('/external/')) return undefined;
@@ -67,7 +64,7 @@ function urlOf(segments: readonly string[]): URL | undefined {
   return fetchable(`${scheme}://${host}/${path.join('/')}${query}`);
 }
 
-/** What section 8 says of a URL, but for its host, which is a matter of the network. */
+/** Whether section 8 permits a URL, except for its host's addresses. */
 function fetchable(text: string): URL | undefined {
   if (text.length > 8_192 || !URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -78,19 +75,19 @@ function fetchable(text: string): URL | undefined {
 
 interface Upload {
   readonly target: string;
-  /** What the request calls itself. */
+  /** Declared type. */
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
   readonly body: Buffer;
-  /** How the head says that there is a body. */
+  /** Declared framing of the body. */
   readonly framing: 'length' | 'chunks' | 'none';
 }
 
-/** Whether the path of a target is one of uploads. */
+/** Whether a target is an upload's. */
 export const isRelayPath = (target: string): boolean =>
   /^\/v1\/relay\/./s.test(splitTarget(target)[0]);
 
-/** Section 10, for storage in a directory: the key under which an upload to a sound one is stored, or how it is refused. */
+/** Section 10, for a directory: the key of an accepted upload, or its error. */
 export function expectedUpload(
   { target, contentType, contentEncoding = '', body, framing }: Upload,
   maxBytes: number,

@@ -1,4 +1,4 @@
-/** What is signed, drawn at random: attachments, external media and uploads, right and wrong. */
+/** Random signed requests, valid and invalid: attachments, external media and uploads. */
 
 import fc from 'fast-check';
 import { externalRow } from './contract-oracle.ts';
@@ -10,11 +10,11 @@ import {
   weighted,
 } from './contract-requests.ts';
 import { capabilityOf, KEYS, sign, signedText, type Terms } from './signed-oracle.ts';
-import { drawnFor, fewValues, plainGet, type SoundRequest } from './surface-requests.ts';
+import { drawnFor, fewValues, plainGet, type ValidRequest } from './surface-requests.ts';
 
-const FOREIGN_KEY = 'a-key-that-nobody-here-has-ever-heard-of';
+const FOREIGN_KEY = 'a-key-that-this-service-does-not-have-at-all';
 const now = Math.floor(Date.now() / 1000);
-/** Far enough from now, so that none ends in the course of a run. */
+/** Far enough in the future that none expires during a run. */
 const LATER = now + 86_400;
 const key = fc.constantFrom<string>(...KEYS);
 
@@ -24,7 +24,7 @@ const signatureOf = (of: string, endsAt = LATER, use = '', secret: string = KEYS
   return `ex=${ex}&is=${is}&hm=${sign(signedText(ex, is, use, of), 'hex', secret)}`;
 };
 
-/** How the query of an attachment's URL may be signed, and ways to be refused beside those of docs/attachment-vectors.json. */
+/** Signed queries of attachments, and errors in addition to those of docs/attachment-vectors.json. */
 const signatures: Readonly<Record<string, (of: string) => string>> = {
   'a data export': (of) => `uc=dp&${signatureOf(of, 0, 'dp').replace('ex=00000000', 'ex=0')}`,
   'none of it': () => '',
@@ -36,7 +36,7 @@ const signatures: Readonly<Record<string, (of: string) => string>> = {
   'an end that has come': (of) => signatureOf(of, now),
 };
 
-/** Attachments with signatures, mostly those that hold. */
+/** Attachments with mostly valid signatures. */
 export function signedAttachments(keys: readonly string[]): fc.Arbitrary<string> {
   const wrong = fc.constantFrom(...Object.values(signatures));
   const right = key.map((secret) => (of: string) => signatureOf(of, LATER, '', secret));
@@ -56,7 +56,7 @@ const segmented = (url: string): string => {
   return `${first}${scheme}/${host}/${path}`;
 };
 
-/** What may not be fetched, whoever has signed it (section 8). */
+/** URLs that are forbidden also with a valid signature (section 8). */
 const forbidden = [
   ...['no url', '', 'file:///etc/passwd', 'ftp://127.0.0.1/a', 'http://localhost/', 'http://a/'],
   ...['http://10.0.0.1/', 'http://169.254.169.254/latest/', 'http://[::1]/', 'http://0x7f000001/'],
@@ -64,7 +64,7 @@ const forbidden = [
   `http://10.0.0.1/${'x'.repeat(8_192)}`,
 ];
 
-/** Paths of external media: of this site's URLs, and of what may not be fetched. */
+/** Paths of external media: URLs of the test site, and forbidden URLs. */
 export function externalPaths(siteOrigin: string, urls: readonly string[]): fc.Arbitrary<string> {
   const { host } = new URL(siteOrigin);
   const url = weighted(
@@ -112,13 +112,13 @@ export function externalPaths(siteOrigin: string, urls: readonly string[]): fc.A
     });
 }
 
-/** Keys that uploads may make, few enough that they meet again. */
+/** Keys of uploads, few enough that they collide. */
 export const uploadKeys = Array.from({ length: 40 }, (_, index) => [
   `emojis/77${index}`,
   `attachments/7/${index}/Größe ?&#%.bin`,
 ]).flat();
 
-interface Draft extends Pick<SoundRequest, 'target' | 'refused'> {
+interface Draft extends Pick<ValidRequest, 'target' | 'refused'> {
   readonly text: string;
 }
 
@@ -132,7 +132,7 @@ const draft = (of: string, t: string, text: string, refused?: Draft['refused']):
 const terms = (of: string, more: object = {}): string =>
   JSON.stringify({ k: of, m: 'put', e: LATER, ...more });
 
-/** Uploads that are refused, whatever is there. How a capability is not to be written, docs/upload-vectors.json says. */
+/** Uploads that are rejected regardless of stored objects. docs/upload-vectors.json has malformed capabilities. */
 function wrongUploads(maxBytes: number): readonly Draft[] {
   const of = 'emojis/778';
   const json = terms(of);
@@ -177,9 +177,9 @@ const uploadOf = (
   kind: 'length' | 'chunks' | 'none' = 'length',
   method = 'PUT',
   encoding?: string,
-): SoundRequest => ({
+): ValidRequest => ({
   ...draft,
-  // No other method may have so long a head.
+  // Only uploads may have such a long head.
   method: draft.target.length > 9_000 ? 'PUT' : method,
   kind: 'sound',
   version: '1.1',
@@ -188,12 +188,12 @@ const uploadOf = (
     ['Content-Type', type] as const,
     ...(encoding === undefined ? [] : [['Content-Encoding', encoding] as const]),
   ],
-  // What is larger than it may be is so by its head.
+  // The head declares an excessive size.
   body: { kind: text.length > maxBytes ? 'length' : kind, text },
 });
 
-/** Uploads, most of which are permitted (section 10), of these pictures among others. */
-export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbitrary<SoundRequest> {
+/** Uploads of pictures and other files, mostly permitted (section 10). */
+export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbitrary<ValidRequest> {
   const bytes = fc.constantFrom(
     ...pictures.map((picture) => picture.toString('latin1')),
     'two households',
@@ -224,8 +224,8 @@ export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbit
     .map(([draft, ...rest]) => uploadOf(draft, maxBytes, ...rest));
 }
 
-/** Each way to be refused for what is signed, in a request by itself. */
-export function signedExamples(key: string, maxBytes: number): readonly SoundRequest[] {
+/** One request for each error of a signed URL. */
+export function signedExamples(key: string, maxBytes: number): readonly ValidRequest[] {
   const urls = Object.values(signatures).map((write) => `/${key}?${write(key)}`);
   const [of = ''] = uploadKeys;
   const permitted = draft(writeKey(of), capabilityOf(terms(of)), 'two households');

@@ -7,14 +7,13 @@ import {
   expectedQuery,
   expectedVerdict,
   externalRow,
+  parseTarget,
   queryOf,
   splitTarget,
-  takeApart,
   type Verdict,
 } from './contract-oracle.ts';
 import { DocumentChecker } from './document-checker.ts';
 import {
-  type AskedKind,
   checkMedia,
   checkOtherMethod,
   checkRefusal,
@@ -25,26 +24,27 @@ import {
   NOT_FOUND,
   type Refused,
   refusal,
+  type TargetKind,
   UNKNOWN_MEDIA,
   valueOfHeader,
 } from './response-checks.ts';
 import { endOf, expectedUpload, isRelayPath, readExternalPath } from './signed-oracle.ts';
-import { formatRequest, MARKER, type SoundRequest } from './surface-requests.ts';
+import { formatRequest, MARKER, type ValidRequest } from './surface-requests.ts';
 import { CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
 
-/** What a target asks for: a row of the contract, what it comes to, and when its URL ends. */
+/** Meaning of a target: a row of the contract, the verdict, and the expiry. */
 interface TargetInfo {
   readonly template: string | undefined;
-  readonly verdict: Verdict | { readonly kind: Exclude<AskedKind, Verdict['kind']> };
-  /** Of what is signed with an end, in seconds since 1970. */
+  readonly verdict: Verdict | { readonly kind: Exclude<TargetKind, Verdict['kind']> };
+  /** Expiry of a signed URL, in Unix seconds. */
   readonly expiresAtSeconds?: number;
 }
 
 export interface World {
   readonly port: number;
-  /** By their keys, those of other sites by their URLs; what is uploaded is added. */
+  /** By key, or by URL for external media; uploads are added. */
   readonly originals: Map<string, Original>;
-  /** The origin of the other site; with it, attachments are signed and uploads permitted. */
+  /** Origin of the other site. If set, attachments are signed and uploads permitted. */
   readonly siteOrigin?: string;
   readonly maxUploadBytes?: number;
 }
@@ -58,14 +58,14 @@ const withoutMedia = {
 
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
-/** Says what each response must be, from the contract and from what the same URL gave before. */
+/** Computes the expected response from the contract and from earlier responses to the same URL. */
 export class SurfaceModel {
   readonly #world: World;
   readonly #learned = new Map<string, Learned>();
   readonly document = new DocumentChecker();
-  /** How often each status was seen, so that a run can show what it has met. */
+  /** Number of responses by status. */
   readonly statuses = new Map<number, number>();
-  /** The headers of a missing attachment: those of a refused one are no others. */
+  /** Headers of a missing attachment, which those of a rejected one must equal. */
   #missing: object | undefined;
 
   constructor(world: World) {
@@ -74,7 +74,7 @@ export class SurfaceModel {
 
   #readTarget(target: string): TargetInfo {
     const { siteOrigin } = this.#world;
-    const template = takeApart(target)?.row.path;
+    const template = parseTarget(target)?.row.path;
     const verdict = expectedVerdict(target);
     if (siteOrigin === undefined) return { template, verdict };
     if (isRelayPath(target)) return { template: '/v1/relay/{key}', verdict: { kind: 'upload' } };
@@ -93,7 +93,7 @@ export class SurfaceModel {
     return { template, verdict, expiresAtSeconds };
   }
 
-  /** What a target comes to, as a GET without any condition. */
+  /** Returns the expected response to a plain GET. */
   async expect(target: string): Promise<Learned | Refused> {
     const { verdict } = this.#readTarget(target);
     if (verdict.kind === 'refused') {
@@ -112,8 +112,8 @@ export class SurfaceModel {
     return { ...refusal(status, code, 'public, max-age=300'), isFound: true };
   }
 
-  /** Holds one response against what its request must give. */
-  async check(request: SoundRequest, response: WireResponse): Promise<void> {
+  /** Checks a response against its request. */
+  async check(request: ValidRequest, response: WireResponse): Promise<void> {
     const { method, target } = request;
     this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
     this.checkAny(response);
@@ -122,7 +122,7 @@ export class SurfaceModel {
     const { 'cache-control': cacheControl, 'cdn-cache-control': repeated } = response.headers;
     expect(repeated).toBe(this.#world.siteOrigin === undefined ? undefined : cacheControl);
     const id = valueOfHeader(request, 'x-request-id');
-    // Of a hit, which has no line in the log, there may be none.
+    // A hit may have no log line.
     if (id === MARKER) expect([id, undefined]).toContain(response.headers['x-request-id']);
     const faults = verdict.kind === 'refused' ? verdict.faults : [];
     if (template !== externalRow.path) {
@@ -134,7 +134,7 @@ export class SurfaceModel {
     const expected = await this.expect(target);
     if (expected.kind === 'refused') {
       if (verdict.kind === 'upload') checkOtherMethod(method, verdict.kind, response);
-      // A client that has it already gets a 304, unless it was refused to another one a moment ago.
+      // A conditional request gets a 304, unless the error is cached.
       const isKnown = expected.isFound && isCurrent(request, undefined);
       if (isKnown && response.status === 304) return;
       checkRefusal(response, expected, method === 'HEAD');
@@ -144,13 +144,13 @@ export class SurfaceModel {
     }
   }
 
-  /** What is refused is not told from what is not there. */
+  /** A rejected attachment must look like a missing one. */
   #checkMissing({ headers }: WireResponse): void {
     this.#missing ??= lasting(headers);
     expect(lasting(headers)).toEqual(this.#missing);
   }
 
-  #checkUpload(request: SoundRequest, response: WireResponse): void {
+  #checkUpload(request: ValidRequest, response: WireResponse): void {
     const { originals, maxUploadBytes = 0 } = this.#world;
     const body = Buffer.from(request.body.kind === 'none' ? '' : request.body.text, 'latin1');
     const contentType = valueOfHeader(request, 'content-type');
@@ -176,18 +176,18 @@ export class SurfaceModel {
       transformed: isText ? 415 : 200,
       contentType: isText ? 'text/plain; charset=utf-8' : `image/${format}`,
     });
-    // What is learned is kept by its verdict, which has the key.
+    // Responses are stored by verdict, which contains the key.
     for (const key of this.#learned.keys()) {
       if (JSON.parse(key).canonical?.originKey === verdict) this.#learned.delete(key);
     }
   }
 
-  /** What holds of every response, whatever was asked. */
+  /** Checks the rules for all responses. */
   checkAny(response: WireResponse): void {
     const { status, headers, body } = response;
     if (status !== 502) expect(status).toBeLessThan(500);
     for (const [name, value] of Object.entries(headers)) {
-      if (name === 'x-request-id') continue; // a client's own, given back to it
+      if (name === 'x-request-id') continue; // the client's own id is returned
       expect(`${name}: ${value}`).not.toContain(MARKER);
     }
     expect(body.includes('CANARY')).toBe(false);
@@ -258,7 +258,7 @@ export class SurfaceModel {
   }
 }
 
-/** The name that a Content-Disposition tells, in full where it has it so (RFC 6266). */
+/** Returns the file name of a Content-Disposition, preferably `filename*` (RFC 6266). */
 function nameIn(header: string): string {
   const [, plain = '', encoded] =
     /filename="((?:[^"\\]|\\.)*)"(?:; filename\*=UTF-8''(.*))?$/.exec(header) ?? [];
@@ -281,7 +281,7 @@ async function learnAvatar(response: WireResponse, index: string): Promise<Learn
   };
 }
 
-/** What a signed path of external media asks for. */
+/** Returns the expected verdict on a signed path of external media. */
 function expectedExternal(
   target: string,
   url: NonNullable<ReturnType<typeof readExternalPath>>,
@@ -295,8 +295,8 @@ function expectedExternal(
   return { kind: 'media', canonical: { ...canonicalOf(parts), originKey: url.href } };
 }
 
-/** The bytes of a request, its own entity tag put in where it asks for that. */
-export async function bytesOf(model: SurfaceModel, request: SoundRequest): Promise<Buffer> {
+/** Formats a request, with its own entity tag inserted. */
+export async function bytesOf(model: SurfaceModel, request: ValidRequest): Promise<Buffer> {
   const expected = await model.expect(request.target);
   return formatRequest(request, expected.kind === 'media' ? expected.etag : undefined);
 }

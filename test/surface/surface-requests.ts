@@ -1,7 +1,7 @@
-/** What a client may send over one connection: requests of every shape, sound or not. */
+/** Requests that a client sends over one connection, valid or malformed. */
 
 import fc from 'fast-check';
-import { type Row, rows, type SoundParts } from './contract-oracle.ts';
+import { type Row, rows, type ValidParts } from './contract-oracle.ts';
 import {
   broken,
   drawn,
@@ -14,39 +14,36 @@ import {
   spellings,
   weighted,
 } from './contract-requests.ts';
+import { get, line, malformedMessages } from './malformed-messages.ts';
 import { CHANGED_AT } from './surface-storage.ts';
-import { get, line, unsoundMessages } from './unsound-messages.ts';
 
-/** A word that stands in what is sent, wherever it can, and must be in no header that comes back. */
+/** A word in all parts of requests that must not appear in a response header. */
 export const MARKER = 'zq7marker';
 
-/** Stands for the entity tag of what is asked for, where it is known. */
+/** Placeholder for the entity tag of the requested media. */
 const OWN_TAG = '<own tag>';
 
 export type Header = readonly [name: string, value: string];
 
-/** One request whose framing is sound, so that one response is due for it. */
-export interface SoundRequest {
+/** A request with valid framing, which must get one response. */
+export interface ValidRequest {
   readonly kind: 'sound';
   readonly method: string;
   readonly target: string;
   readonly version: '1.1' | '1.0';
   readonly headers: readonly Header[];
   readonly body: Body;
-  /** How an upload is refused that breaks a rule by itself. */
+  /** Expected error of an upload that is invalid by itself. */
   readonly refused?: readonly [status: number, code: string];
 }
 
-/** Bytes that are no request, or one whose framing is not sound. */
-export interface UnsoundRequest {
-  readonly kind: 'unsound';
+/** Bytes that are not a request, or one with invalid framing. */
+export interface MalformedMessage {
+  readonly kind: 'malformed';
   readonly bytes: string;
-  /** What was done to it, for the report of a failure. */
+  /** Description for the report of a failure. */
   readonly fault: string;
-  /**
-   * The statuses of the responses it may have, one after the other; the service then hangs up. Undefined:
-   * what the bytes are cannot be told, and the client hangs up.
-   */
+  /** Permitted statuses of its responses, before the service closes the connection. Omit if the client must close it. */
   readonly statuses: RegExp | undefined;
 }
 
@@ -55,16 +52,16 @@ type Body =
   | { readonly kind: 'length' | 'chunks'; readonly text: string };
 
 export interface Conversation {
-  readonly requests: readonly SoundRequest[];
-  /** At its end, if anywhere: nothing can follow it. */
-  readonly last: UnsoundRequest | undefined;
-  /** All at once, or each after the response to the one before. */
+  readonly requests: readonly ValidRequest[];
+  /** Malformed bytes at the end of the conversation. */
+  readonly last: MalformedMessage | undefined;
+  /** Whether all requests are sent at once, or each after the previous response. */
   readonly isPipelined: boolean;
-  /** Where the bytes are cut into packets. */
+  /** Positions at which the bytes are split into packets. */
   readonly cuts: readonly number[];
 }
 
-/** Of the parameters, fewer values than the contract has, so that results meet again. */
+/** Fewer values than the contract has, so that results repeat. */
 export const fewValues = {
   ...parameterValues,
   size: fc.constantFrom('16', '128', '4096'),
@@ -72,8 +69,8 @@ export const fewValues = {
   height: fc.constantFrom('7', '4096'),
 };
 
-/** Requests of the row for an original that is there, with any parameters. */
-export function drawnFor(key: string): fc.Arbitrary<SoundParts> {
+/** Requests for an existing original with any parameters. */
+export function drawnFor(key: string): fc.Arbitrary<ValidParts> {
   const valuesIn = ({ originKey }: Row) =>
     new RegExp(`^${originKey.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`).exec(key)?.groups;
   const row = rows.find(valuesIn);
@@ -87,11 +84,11 @@ export function drawnFor(key: string): fc.Arbitrary<SoundParts> {
   });
 }
 
-/** A target that a request line can hold: nothing but visible ASCII, with an address before it or none. */
+/** Whether a request line can contain a target: only visible ASCII, absolute or not. */
 const isWritable = (target: string): boolean =>
   /^(?:https?:\/\/(?:user@)?cdn\.example(?::8443)?)?[/][!-~]*$|^\*$/i.test(target);
 
-/** Targets about these originals, and about all else. */
+/** Targets of existing originals, and others. */
 export function targets(keys: readonly string[]): fc.Arbitrary<string> {
   const known = fc
     .constantFrom(...keys)
@@ -165,7 +162,7 @@ const ranges = fc.oneof(
   ),
 );
 
-/** Headers that change nothing: names, and values of each. */
+/** Headers without effect, with values. */
 const harmless = fc.constantFrom(
   ...Object.entries({
     'Cache-Control': ['no-cache', 'no-store, max-age=0, only-if-cached'],
@@ -234,7 +231,7 @@ const payload = fc.record({
 });
 const body = weighted<Body>([6, fc.constant({ kind: 'none' })], [1, payload]);
 
-function soundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<SoundRequest> {
+function validRequests(target: fc.Arbitrary<string>): fc.Arbitrary<ValidRequest> {
   return (
     fc
       .record({
@@ -257,14 +254,14 @@ function soundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<SoundRequest>
             : [['Connection', wish] as const]),
         ],
       }))
-      // Chunks came with HTTP/1.1; heads of more than 16 KB are among the unsound forms.
+      // HTTP/1.0 has no chunks; heads of more than 16 KB are among the malformed messages.
       .filter(({ version, body: { kind } }) => version === '1.1' || kind !== 'chunks')
       .filter((request) => formatRequest(request).length < 15_000)
   );
 }
 
-/** Writes a request as it goes over the wire; `ownTag` is what `OWN_TAG` stands for. */
-export function formatRequest(request: SoundRequest, ownTag = '"unknown"'): Buffer {
+/** Formats a request, with `ownTag` for `OWN_TAG`. */
+export function formatRequest(request: ValidRequest, ownTag = '"unknown"'): Buffer {
   const lines = request.headers.map(
     ([name, value]) => `${name}: ${value.replaceAll(OWN_TAG, ownTag)}`,
   );
@@ -281,23 +278,23 @@ function frameBody(sent: Body): { readonly framing: readonly string[]; readonly 
   return { framing: ['Transfer-Encoding: chunked'], payload: `${chunk}0\r\n\r\n` };
 }
 
-/** Refused, in words; or, while the response to its head is under way, by hanging up. */
+/** A 400 or, during the response to its head, a closed connection. */
 const REFUSED = /^(?:400|431)$/;
 const REFUSED_LATE = /^(?:(?:200|405) ?)?(?:400)?$/;
-/** Refused as what it is, or, where its line came in pieces, as no HTTP: `request-smuggling.test.ts` sends it in one. */
+/** A specific error or, if its line arrives in pieces, a 400: `request-smuggling.test.ts` sends it in one piece. */
 const UNKNOWN_METHOD = /^40[05]$/;
 const UNKNOWN_METHOD_AND_PATH = /^40[04]$/;
 
-const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?: RegExp])[] = [
-  ...unsoundMessages.map(
+const malformedForms: readonly (readonly [fault: string, bytes: string, statuses?: RegExp])[] = [
+  ...malformedMessages.map(
     ([fault, bytes]) =>
       [fault, bytes, bytes.includes('Transfer-Encoding') ? REFUSED_LATE : REFUSED] as const,
   ),
   ['lower-case method', line('get /avatars/0.png HTTP/1.1'), UNKNOWN_METHOD],
   ['unknown method', line(`${MARKER} /avatars/0.png HTTP/1.1`), UNKNOWN_METHOD],
-  ['unknown method of no path', line(`${MARKER} /x HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
+  ['unknown method, unknown path', line(`${MARKER} /x HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
   ['very long method', line(`${'G'.repeat(9_000)} / HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
-  // After it, responses that were under way can be sent by nothing: then it has none.
+  // It can prevent pending responses: then it has none.
   ['CONNECT', line('CONNECT cdn.example:443 HTTP/1.1'), /^(?:405)?$/],
   ['no slash', line(`GET ${MARKER} HTTP/1.1`)],
   ['CR in a header', get(`X: a\rSet-Cookie: ${MARKER}\r\n`)],
@@ -310,8 +307,8 @@ const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?:
   ['many cookies', get(`Cookie: ${MARKER}\r\n`.repeat(1_500))],
 ];
 
-/** Requests that are no HTTP: named forms, hostile targets as raw bytes, and noise. */
-function unsoundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<UnsoundRequest> {
+/** Invalid HTTP: named forms, hostile targets as raw bytes, and noise. */
+function malformedRequests(target: fc.Arbitrary<string>): fc.Arbitrary<MalformedMessage> {
   const latin1 = fc.string({
     unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),
   });
@@ -322,7 +319,7 @@ function unsoundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<UnsoundRequ
     .map((text) => ({ fault: 'raw target', bytes: `GET ${text} HTTP/1.1\r\nHost: a\r\n\r\n` }));
   const edited = fc
     .tuple(
-      soundRequests(target),
+      validRequests(target),
       fc.nat(400),
       fc.nat(3),
       fc.oneof(latin1, fc.constantFrom('\r\n', '\n', ' ')),
@@ -332,28 +329,28 @@ function unsoundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<UnsoundRequ
       return { fault: 'edited', bytes: bytes.slice(0, at) + piece + bytes.slice(at + length) };
     });
   const formed = fc
-    .constantFrom(...unsoundForms)
+    .constantFrom(...malformedForms)
     .map(([fault, bytes, statuses = REFUSED]) => ({ fault, bytes, statuses }));
   const noise = latin1.map((bytes) => ({ fault: 'noise', bytes }));
-  return weighted<Omit<UnsoundRequest, 'kind' | 'statuses'>>(
+  return weighted<Omit<MalformedMessage, 'kind' | 'statuses'>>(
     [4, formed],
     [2, raw],
     [2, edited],
     [1, noise],
-  ).map((request) => ({ kind: 'unsound', statuses: undefined, ...request }));
+  ).map((request) => ({ kind: 'malformed', statuses: undefined, ...request }));
 }
 
-export const isUpload = ({ method, target }: SoundRequest): boolean =>
+export const isUpload = ({ method, target }: ValidRequest): boolean =>
   method === 'PUT' && target.startsWith('/v1/relay/');
 
-/** Conditions and ranges that were read wrongly once, or that a careless reader would. */
+/** Conditions and ranges that a careless parser misreads. */
 const headerExamples: readonly (readonly [name: string, values: readonly string[]])[] = [
   ['Range', ['bytes=0-0', 'bytes=2-', 'BYTES=5-99', 'bytes=-5', 'bytes=007-008', 'bytes=-000']],
   [
     'Range',
     ['bytes=-', 'bytes= 0-1', 'bytes=0--1', 'bytes=0-1,3-4', 'bytes=0-1;q=1', 'xbytes=0-1'],
   ],
-  // Empty elements of a list count for nothing (RFC 9110 §5.6.1.2).
+  // Empty list elements are ignored (RFC 9110 §5.6.1.2).
   ['Range', ['bytes= , ,\t0-1', 'bytes=0-1 ,\t, ', 'bytes=9007199254740993-9007199254740992']],
   ['If-None-Match', [OWN_TAG, `W/${OWN_TAG}`, ' * ', `"a,b", ${OWN_TAG}`, `, ,${OWN_TAG},,`]],
   ['If-None-Match', [`w/${OWN_TAG}`, `*, ${OWN_TAG}`, `${OWN_TAG} "x"`, `${OWN_TAG}, x`, 'abc']],
@@ -370,50 +367,50 @@ const headerExamples: readonly (readonly [name: string, values: readonly string[
 export const plainGet = (
   target: string,
   headers: readonly Header[] = [['Host', 'a']],
-): SoundRequest => {
+): ValidRequest => {
   return { kind: 'sound', method: 'GET', target, version: '1.1', headers, body: { kind: 'none' } };
 };
 
-export const inOne = (request: SoundRequest): Conversation => {
+export const inOne = (request: ValidRequest): Conversation => {
   return { requests: [request], last: undefined, isPipelined: false, cuts: [] };
 };
 
-/** The same, each in a request by itself. */
+/** One request for each of these. */
 export const headerConversations: readonly Conversation[] = headerExamples
   .flatMap(([name, values]) => values.map((value): Header => [name, value]))
   .flatMap((header) => {
     const host = ['Host', 'a'] as const;
     const range = header[0] === 'If-Range' ? [['Range', 'bytes=1-2'] as const] : [];
-    // Of an empty body, a suffix is all of it by the letter, but no Content-Range can say so.
+    // A suffix of an empty body is satisfiable, but Content-Range cannot express it.
     const names = header[0] === 'Range' ? ['romeo.txt', 'empty'] : ['romeo.txt'];
     return names.map((name) =>
       inOne(plainGet(`/attachments/1/2/${name}`, [host, ...range, header])),
     );
   });
 
-/** Each of the forms that are no HTTP, at once and by itself; what comes behind it is not read. */
-export const unsoundConversations: readonly Conversation[] = unsoundForms.map(
+/** One conversation for each form of invalid HTTP; the bytes after it are not read. */
+export const malformedConversations: readonly Conversation[] = malformedForms.map(
   ([fault, bytes, statuses = REFUSED]) => {
-    const last = { kind: 'unsound', fault, bytes: bytes + get(''), statuses } as const;
+    const last = { kind: 'malformed', fault, bytes: bytes + get(''), statuses } as const;
     return { requests: [], last, isPipelined: false, cuts: [] };
   },
 );
 
 export function conversations(
   target: fc.Arbitrary<string>,
-  uploads?: fc.Arbitrary<SoundRequest>,
+  uploads?: fc.Arbitrary<ValidRequest>,
 ): fc.Arbitrary<Conversation> {
-  const sound = soundRequests(target);
+  const sound = validRequests(target);
   const request = uploads === undefined ? sound : weighted([3, sound], [1, uploads]);
   return fc
     .record({
       requests: fc.array(request, { maxLength: 5 }),
-      last: fc.option(unsoundRequests(target), { nil: undefined, freq: 3 }),
+      last: fc.option(malformedRequests(target), { nil: undefined, freq: 3 }),
       isPipelined: fc.boolean(),
       cuts: fc.array(fc.nat(1_500), { maxLength: 4 }),
     })
     .map((conversation) => {
-      // What comes at once is done at once: what an upload finds there would be a matter of luck.
+      // Pipelined uploads would race for a key.
       const isPipelined = conversation.isPipelined && !conversation.requests.some(isUpload);
       return { ...conversation, isPipelined };
     });

@@ -6,7 +6,7 @@ type SiteFile = readonly [path: string, of: Original, headers?: Readonly<Record<
 
 const HOUR = 'public, max-age=3600';
 
-/** Another site on this machine, which knows ranges, and its files by their URLs. */
+/** Another site on this machine with ranges; its files by URL. */
 export async function startSurfaceSite(originals: ReadonlyMap<string, Original>) {
   const site = await useSiteServer();
   const origin = `http://127.0.0.1:${site.port}`;
@@ -49,7 +49,7 @@ export async function startSurfaceSite(originals: ReadonlyMap<string, Original>)
   return {
     origin,
     originals: new Map<string, Original>(known),
-    /** Settings of a service that demands signatures of attachments, and may fetch from here. */
+    /** Settings of a service that enforces attachment signatures, and may fetch from this site. */
     settings: {
       ATTACHMENT_SIGNING: 'enforce',
       ATTACHMENT_SIGNING_KEYS: KEYS.join(),

@@ -4,29 +4,29 @@ import sharp from 'sharp';
 import { drawGif } from '../support/images/draw-gif.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** An original, and what is known of it without asking the service. */
+/** An original with expectations that do not depend on the service. */
 export interface Original {
   readonly bytes: Buffer;
-  /** What a transform makes of it. */
+  /** Status of a transform. */
   readonly transformed: 200 | 415 | 422;
-  /** Of the attachment as it is. */
+  /** Expectations for the unchanged attachment. */
   readonly contentType: string;
   readonly disposition: 'inline' | 'attachment';
-  /** What becomes of external media without parameters, where it is not sent. */
+  /** Error of unchanged external media. Omit for media that are sent. */
   readonly shown?: 415;
-  /** It came through the service: when it was changed is not known. */
+  /** It was uploaded through the service, so its date is unknown. */
   readonly isUploaded?: true;
-  /** What another site says of it. */
+  /** Headers of another site. */
   readonly ofSite?: { readonly hasValidator: boolean; readonly cacheControl: string };
 }
 
-/** When every original was changed last; no response has the milliseconds. */
+/** Last-Modified of every original; responses omit the milliseconds. */
 export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
 
-/** A directory of originals of each kind, with a canary next to it. */
+/** A directory with originals of each kind, and a canary next to it. */
 export type SurfaceStorage = Awaited<ReturnType<typeof createSurfaceStorage>>;
 
-/** Small enough to be rendered in a few milliseconds, and none of them plain. */
+/** Detailed pictures that render in a few milliseconds. */
 async function drawImages() {
   const [width, height] = [48, 32];
   const pixels = Buffer.from(Array.from({ length: width * height * 4 }, (_, i) => (i * 37) % 251));
@@ -47,7 +47,7 @@ async function drawImages() {
   };
 }
 
-/** Fills a directory that is there until the end of the test, or of the file's tests. */
+/** Creates and fills a directory until the end of the test or file. */
 export async function createSurfaceStorage() {
   const { path: directory, put: write } = await useTemporaryDirectory();
   const root = join(directory, 'storage');
@@ -97,7 +97,7 @@ export async function createSurfaceStorage() {
   put(attachment('script.js'), text, 415, plain, 'attachment');
   put(attachment('cat.svg'), svg, 415, 'image/svg+xml', 'attachment');
   put(attachment('noise.bin'), noise, 415, 'application/octet-stream', 'attachment');
-  // Names that are paths, headers, queries and tricks to a careless reader.
+  // Names that a careless parser misreads as paths, headers or queries.
   put(attachment('a"b;c=d, e.txt'), text, 415, plain);
   put(attachment('%2e%2e%2fcanary'), text, 415, plain);
   put(attachment('what?width=1&x#y'), text, 415, plain);
@@ -117,7 +117,7 @@ export async function createSurfaceStorage() {
   return { root, originals };
 }
 
-/** The default avatars as they are shipped, by index. */
+/** Reads a default avatar by index. */
 export function readDefaultAvatar(index: string): Promise<Buffer> {
   return readFile(new URL(`../../src/default-avatars/${index}.png`, import.meta.url));
 }

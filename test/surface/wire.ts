@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { connectTo } from '../support/http/raw-http.ts';
 import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
 
-/** Longest that a connection may take from its first byte to its last. */
+/** Maximum duration of a connection. */
 const DEADLINE_MS = 15_000;
 
 export type Wire = Awaited<ReturnType<typeof openWire>>;
 
-/** Connects; every wait on the connection fails once its deadline is over. */
+/** Opens a connection; all waits fail after its deadline. */
 export async function openWire(port: number) {
   const socket = (await connectTo(port, { allowHalfOpen: true })).setNoDelay();
   const chunks = socket.iterator({ destroyOnReturn: false });
@@ -17,7 +17,7 @@ export async function openWire(port: number) {
   const quote = (): string => JSON.stringify(received.toString('latin1').slice(0, 200));
 
   const more = async (): Promise<void> => {
-    // A reset is an end like others.
+    // A reset counts as a regular end.
     const next = chunks.next().catch(() => ({ done: true, value: undefined }));
     const chunk = await Promise.race([next, deadline]);
     if (chunk === 'late') throw new Error(`a hang: nothing more after ${quote()}`);
@@ -26,7 +26,7 @@ export async function openWire(port: number) {
   };
 
   return {
-    /** Sends bytes, cut into pieces at these positions. */
+    /** Sends bytes, split at these positions. */
     send: async (bytes: Buffer, cuts: readonly number[] = []): Promise<void> => {
       let from = 0;
       for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
@@ -37,10 +37,7 @@ export async function openWire(port: number) {
       }
     },
     end: (): void => void socket.end(),
-    /**
-     * The next response; `undefined` where the connection ends before its first byte or, if it may be cut off, before
-     * its last.
-     */
+    /** Reads the next response; `undefined` if the connection ends before it or, if permitted, within it. */
     next: async (isHead: boolean, mayBeCut = false): Promise<WireResponse | undefined> => {
       while (true) {
         const read = readResponse(received, isHead);
@@ -50,12 +47,12 @@ export async function openWire(port: number) {
         }
         if (isEnded) {
           if (received.length === 0 || mayBeCut) return undefined;
-          throw new Error(`a response cut off: ${quote()}`);
+          throw new Error(`truncated response: ${quote()}`);
         }
         await more();
       }
     },
-    /** All that comes until the service hangs up. */
+    /** Reads all bytes until the service closes the connection. */
     rest: async (): Promise<Buffer> => {
       while (!isEnded) await more();
       return received;
@@ -64,7 +61,7 @@ export async function openWire(port: number) {
   };
 }
 
-/** A script that sends the same bytes again. */
+/** Returns a script that sends the same bytes, for the report of a failure. */
 export function scriptOf(port: number, bytes: Buffer): string {
   const readable = JSON.stringify(bytes.subarray(0, 4_000).toString('latin1'));
   return [

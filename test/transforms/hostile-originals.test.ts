@@ -6,7 +6,7 @@ import { openHeif } from '../../src/formats/heif/heif-file.ts';
 import { afterIhdr, join, pngChunk, u16be, u32be, withWrongCrc } from '../formats/containers.ts';
 import { corpusFile } from '../formats/header-of.ts';
 import { drawApngChunks, formatChunks } from '../support/images/draw-apng.ts';
-import { box, createHeif, takeApart } from '../support/images/heif-file.ts';
+import { box, createHeif, extractImage } from '../support/images/heif-file.ts';
 import { samples, shareTestApp, useTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
@@ -109,7 +109,7 @@ test.each(atScale([], [10_000]))(
   'converts code points of an AVIF of %i² px within the memory of a worker',
   async (edgePx) => {
     const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
-    const { properties, ...rest } = takeApart(readFileSync(`fixtures/flat-avif/${edgePx}.avif`));
+    const { properties, ...rest } = extractImage(readFileSync(`fixtures/flat-avif/${edgePx}.avif`));
     const nclx = box('colr', 'nclx', u16be(1), u16be(8), u16be(6), 0x80);
     const original = createHeif([{ ...rest, properties: [...properties, nclx] }]);
     const { statusCode } = await app.serve(original, '/avatars/{id}/x.png?size=16');

@@ -6,6 +6,7 @@ import {
   box,
   clap,
   createHeif,
+  extractImage,
   gridOf,
   HEIC,
   type HeifItem,
@@ -13,7 +14,6 @@ import {
   imir,
   irot,
   saying,
-  takeApart,
   withProperties,
 } from '../support/images/heif-file.ts';
 import { shareTestApp } from '../support/test-app.ts';
@@ -64,8 +64,8 @@ describe('rejects a HEIC instead of rendering a part of it, with', () => {
     const data = file.indexOf('mdat', 0, 'latin1') + 4;
     return file.fill(value, data + from, data + from + length);
   };
-  const tile = takeApart(heicSample('tile-0.heic'));
-  const finer = takeApart(heicSample('tile-444.heic'));
+  const tile = extractImage(heicSample('tile-0.heic'));
+  const finer = extractImage(heicSample('tile-444.heic'));
   const tiles = (...items: readonly HeifItem[]): Buffer =>
     createHeif([gridOf(1, 2, [192, 64], [2, 3]), ...items], HEIC);
   const cutOff = { ...tile, data: tile.data.subarray(0, -40) };
@@ -94,7 +94,7 @@ describe('rejects a HEIC instead of rendering a part of it, with', () => {
       'an aperture outside of it',
       createHeif([withProperties('caps.heic', clap(100, 60, 900))], HEIC),
     ],
-    ['no parameter sets', createHeif([takeApart(heicSample('caps.heic'), 'hvcC')], HEIC)],
+    ['no parameter sets', createHeif([extractImage(heicSample('caps.heic'), 'hvcC')], HEIC)],
   ])('%s', async (_, file) => {
     const { statusCode, body } = await request(file);
     expect([statusCode, JSON.parse(body).code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);

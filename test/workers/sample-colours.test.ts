@@ -18,13 +18,13 @@ import {
   box,
   clap,
   createHeif,
+  extractImage,
   gridOf,
   HEIC,
   type HeifItem,
   heicSample,
   imageSize,
   irot,
-  takeApart,
   withProperties,
 } from '../support/images/heif-file.ts';
 import { shareTestApp } from '../support/test-app.ts';
@@ -104,12 +104,12 @@ describe('a profile', () => {
   test('is applied after the samples of an AVIF are converted, and has precedence over code points', async () => {
     const black = sharp({ create: { width: 1, height: 1, channels: 3, background: '#000' } });
     const wide = await sharp(await black.withIccProfile('p3').png().toBuffer()).metadata();
-    const { properties, ...item } = takeApart(sample('grey-limited.avif'));
+    const { properties, ...item } = extractImage(sample('grey-limited.avif'));
     const file = createHeif([{ ...item, properties: [...properties, colr(wide.icc)] }]);
     expect(distance(await renderFields(file), coloursOf('grey-limited.avif'))).toBeLessThanOrEqual(
       6,
     );
-    const linear = takeApart(sample('linear.avif'));
+    const linear = extractImage(sample('linear.avif'));
     const profiled = { ...linear, properties: [...linear.properties, colr(wide.icc)] };
     const shown = await renderFields(createHeif([profiled]));
     expect(distance(shown, coloursOf('display-p3.avif'))).toBeLessThanOrEqual(6);
@@ -117,7 +117,7 @@ describe('a profile', () => {
 
   test('for grey is applied to grey samples of limited range', async () => {
     const { icc } = await sharp(readFileSync('fixtures/avifenc/grey-profile.avif')).metadata();
-    const { properties, ...item } = takeApart(sample('grey-limited.avif'));
+    const { properties, ...item } = extractImage(sample('grey-limited.avif'));
     const shown = await renderFields(
       createHeif([{ ...item, properties: [...properties, colr(icc)] }]),
     );
@@ -288,7 +288,7 @@ describe('an image that repeats another by iden', () => {
     const chain = await render(createHeif([iden(2, size), iden(3, size, irot(3)), caps], HEIC));
     const unrotated = await render(heicSample('caps.heic'));
     expect(chain.data.equals(unrotated.data)).toBe(true);
-    const tiles = [0, 1, 2, 3].map((at) => takeApart(heicSample(`tile-${at}.heic`)));
+    const tiles = [0, 1, 2, 3].map((at) => extractImage(heicSample(`tile-${at}.heic`)));
     const grid = gridOf(2, 2, [192, 128], [3, 4, 5, 6]);
     const ofGrid = await render(
       createHeif([iden(2, imageSize(192, 128), clap(100, 60)), grid, ...tiles], HEIC),
@@ -297,7 +297,7 @@ describe('an image that repeats another by iden', () => {
   });
 
   test('is decoded in an AVIF too', async () => {
-    const p3 = takeApart(sample('display-p3.avif'));
+    const p3 = extractImage(sample('display-p3.avif'));
     const [, ...shown] = await renderFields(
       createHeif([iden(2, imageSize(128, 128), irot(2)), p3]),
     );
@@ -334,7 +334,7 @@ test('returns 415 for a HEIC overlay', async () => {
     properties: [imageSize(192, 128)],
     references: [['dimg', [2]]],
   };
-  const file = createHeif([overlay, takeApart(heicSample('caps.heic'))], HEIC);
+  const file = createHeif([overlay, extractImage(heicSample('caps.heic'))], HEIC);
   const { statusCode, body } = await app.serve(file, '/attachments/1/{id}/a?format=png');
   expect([statusCode, JSON.parse(body).code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
 });

@@ -46,10 +46,10 @@ export const attachmentVectors = {
       return { key, attachment, now, url: sign(attachment, now, key) };
     }),
   ),
-  judged: judge(),
+  judged: createVectors(),
 };
 
-function judge() {
+function createVectors() {
   const attachment = 'attachments/155369344/155369345/cat.png';
   const path = `/${attachment}`;
   const at = 0x69224180 - 1;

@@ -48,7 +48,7 @@ export const uploadVectors = {
       path: formatRelayPath(fields.k, sign(JSON.stringify({ m: 'put', ...fields }), key)),
     })),
   ),
-  judged: judge(),
+  judged: createVectors(),
 };
 
 /** Signs the JSON of a capability, or any text in its place, as the platform does: with the first of the keys. */
@@ -77,7 +77,7 @@ function at(k: string): string {
   return formatRelayPath(k, of({ ...fields, k }));
 }
 
-function judge() {
+function createVectors() {
   const signer = new SigningKeys([keys[0] ?? '']);
   const good = of(fields);
   const [payload = '', signature = ''] = good.split('.');

@@ -35,7 +35,7 @@ export function createCopies(count) {
     fs.rmSync(temporary, { recursive: true, force: true });
   });
   const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' });
-  const env = { ...process.env, GIT_COMMIT: commit.trim() }; // a copy is no repository
+  const env = { ...process.env, GIT_COMMIT: commit.trim() }; // a copy is not a repository
   for (const copy of copies) {
     const excluded = EXCLUDED.map((name) => path.join(ROOT, name));
     fs.cpSync(ROOT, copy, { recursive: true, filter: (file) => !excluded.includes(file) });
@@ -59,7 +59,7 @@ function endProcesses(copy) {
 }
 
 /**
- * Replaces sources in a copy and compiles them, whatever their types.
+ * Replaces sources in a copy and compiles them, ignoring type errors.
  *
  * @param {string} copy @param {Iterable<readonly [file: string, text: string]>} texts
  */

@@ -4,11 +4,11 @@ import { MetadataRemovalError } from '../../../src/formats/metadata-removal/clea
 import {
   box,
   createHeif,
+  extractImage,
   fullBox,
   HEIC,
   type HeifItem,
   heicSample,
-  takeApart,
 } from '../../support/images/heif-file.ts';
 import { join, put, u16be, u32be } from '../containers.ts';
 import { corpusFile, corpusFiles } from '../header-of.ts';
@@ -16,7 +16,7 @@ import { clean, cleanInAnyChunks, expectNoSecret, SECRET } from './clean.ts';
 import { createMovie, handlerBox, TIME, videoEntry } from './movies.ts';
 import { expectSamePicture } from './pixels.ts';
 
-const picture = takeApart(heicSample('caps.heic'));
+const picture = extractImage(heicSample('caps.heic'));
 
 const metadata = (type: string): HeifItem => ({
   type,

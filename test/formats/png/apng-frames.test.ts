@@ -27,7 +27,7 @@ const bytes = formatChunks(chunks);
 const format = (more: Partial<DrawnApng>) => formatChunks(drawApngChunks({ ...drawn, ...more }));
 
 /** The frames of an animation as separate files. */
-async function takeApart(bytes: Uint8Array): Promise<FramePatch[]> {
+async function splitFrames(bytes: Uint8Array): Promise<FramePatch[]> {
   const patches: FramePatch[] = [];
   for await (const patch of containerOf(bytes)?.split?.(bytes) ?? []) patches.push(patch);
   return patches;
@@ -103,7 +103,7 @@ describe('an APNG with damaged frames is read as a still PNG:', () => {
       ...{ format: 'apng', widthPx: 8, animation: undefined },
       animationError: expect.stringMatching(/^APNG: /),
     });
-    await expect(takeApart(file)).rejects.toThrow(MediaError);
+    await expect(splitFrames(file)).rejects.toThrow(MediaError);
   });
 
   test.each(['acTL', 'fcTL', 'fdAT'])('a wrong checksum of %s', (type) => {
@@ -114,13 +114,13 @@ describe('an APNG with damaged frames is read as a still PNG:', () => {
   test('ignores frames after IEND', async () => {
     const more = join(bytes, bytes.subarray(bytes.indexOf('fdAT') - 4, bytes.length - 12));
     expect(headerOf(more)).toMatchObject({ frames: 3, animationError: undefined });
-    expect(await takeApart(more)).toHaveLength(3);
+    expect(await splitFrames(more)).toHaveLength(3);
   });
 });
 
 describe('an APNG split into frames', () => {
   test('has a PNG of the size of each frame', async () => {
-    const frames = await takeApart(format({ still: draw }));
+    const frames = await splitFrames(format({ still: draw }));
     expect(frames.map(({ file }) => headerOf(file))).toMatchObject([
       { format: 'png', widthPx: 8, heightPx: 6, isClean: true },
       { format: 'png', widthPx: 6, heightPx: 5, isClean: true },
@@ -136,7 +136,7 @@ describe('an APNG split into frames', () => {
     }));
     const [header = expect.fail(), ...others] = drawApngChunks({ ...drawn, before });
     const interlaced = { type: 'IHDR', data: join(header.data.subarray(0, -1), 1) };
-    for (const { file } of await takeApart(formatChunks([interlaced, ...others]))) {
+    for (const { file } of await splitFrames(formatChunks([interlaced, ...others]))) {
       expect([...iteratePngChunks(file)].map(({ type }) => type)).toEqual([
         ...['IHDR', ...meanings, 'IDAT', 'IEND'],
       ]);
@@ -147,7 +147,7 @@ describe('an APNG split into frames', () => {
   test('is rejected if its ICC profile inflates without end', async () => {
     const withProfile = (bytes: number) => {
       const data = join('name\0\0', deflateSync(Buffer.alloc(bytes)));
-      return takeApart(format({ before: [{ type: 'iCCP', data }] }));
+      return splitFrames(format({ before: [{ type: 'iCCP', data }] }));
     };
     expect(await withProfile(80 * 2 ** 20)).toHaveLength(3);
     await expect(withProfile(90 * 2 ** 20)).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });

@@ -11,7 +11,7 @@ const movingOrNot = [ways.stillSmall, ...moving];
 const draw = (): number[] => [200, 30, 90, 160];
 const dot = { draw, widthPx: 1, heightPx: 1, blend: 'over' } as const;
 
-/** Frames of a pixel on a canvas of this edge, with chunks before the image data. */
+/** Frames of one pixel on a square canvas, with chunks before the image data. */
 function dots(count: number, edgePx: number, ...before: readonly ApngChunk[]): Buffer {
   const frames = [{ draw }, ...Array.from({ length: count - 1 }, () => dot)];
   return drawApng({ widthPx: edgePx, heightPx: edgePx, before, frames });

@@ -7,13 +7,13 @@ import {
   clap,
   createHeif,
   EXTENTS_OUTSIDE,
+  extractImage,
   gridOf,
   type HeifChoices,
   type HeifItem,
   imageSize,
   imir,
   irot,
-  takeApart,
 } from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach, MEBIBYTE } from './bomb.ts';
@@ -22,8 +22,8 @@ import { heifTables } from './heif-tables.ts';
 const squares = [10_000, 12_000, 16_384] as const;
 
 /**
- * White squares of 10 000, 12 000 and 16 384 px, which take libaom up to half a minute to encode and
- * so are stored: sharp 0.35.5, `create` of three channels, `avif({ effort: 0, quality: 30 })`.
+ * White squares of 10 000, 12 000 and 16 384 px, stored because libaom encodes them for up to 30 s: sharp 0.35.5,
+ * `create` of three channels, `avif({ effort: 0, quality: 30 })`.
  */
 const square = (edgePx: (typeof squares)[number]) =>
   readFileSync(`fixtures/flat-avif/${edgePx}.avif`);
@@ -33,19 +33,19 @@ const small = (edgePx: number): Promise<Buffer> =>
     .avif({ effort: 0 })
     .toBuffer();
 
-/** The file with another size in its `ispe`. */
+/** Changes the size in the `ispe` of a file. */
 const saying = (avif: Buffer, edgePx: number) =>
   put(avif, avif.indexOf('ispe', 0, 'latin1') + 8, u32be(edgePx), u32be(edgePx));
 
-/** An item that shows a file's image and is said to be a square, with more properties. */
+/** An item with a file's image, a declared square size and more properties. */
 function item(avif: Buffer, edgePx: number, ...more: Uint8Array[]): HeifItem {
-  const { properties, ...rest } = takeApart(avif, 'ispe', 'colr');
+  const { properties, ...rest } = extractImage(avif, 'ispe', 'colr');
   return { ...rest, properties: [imageSize(edgePx, edgePx), ...properties, ...more] };
 }
 
 const ids = (count: number, id: number): number[] => Array.from({ length: count }, () => id);
 
-/** A grid (ISO/IEC 23008-12 §6.6.2.3.2) whose item is said to have another size than it makes. */
+/** A grid (ISO/IEC 23008-12 §6.6.2.3.2) whose declared size differs from its own. */
 const grid = (
   rows: number,
   edgePx: number,
@@ -56,7 +56,7 @@ const grid = (
   properties: [imageSize(saidPx, saidPx)],
 });
 
-/** An overlay (§6.6.2.2.2) of images all in the corner, the same. */
+/** An overlay (§6.6.2.2.2) of copies of one image in the corner. */
 const overlay = (edgePx: number, from: readonly number[]): HeifItem => ({
   ...grid(1, edgePx, from),
   type: 'iovl',
@@ -65,7 +65,7 @@ const overlay = (edgePx: number, from: readonly number[]): HeifItem => ({
   ),
 });
 
-/** A square grid of so many rows, all of one small tile. */
+/** A square grid of one small tile. */
 const tiles = async (rows: number, tilePx: number, edgePx: number, saidPx = edgePx) =>
   createHeif([grid(rows, edgePx, ids(rows * rows, 2), saidPx), item(await small(tilePx), tilePx)]);
 
@@ -73,7 +73,7 @@ const tiles = async (rows: number, tilePx: number, edgePx: number, saidPx = edge
 const tiny = async (...properties: readonly Uint8Array[]) =>
   createHeif([item(await small(16), 16, ...properties)]);
 
-/** 16×16 px whose item says otherwise where it is, or stands among other boxes. */
+/** 16×16 px with other extents, or among other boxes. */
 const lying = async (lies: HeifChoices) => createHeif([item(await small(16), 16)], lies);
 
 function nested(depth: number): Buffer {

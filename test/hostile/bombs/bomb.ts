@@ -1,19 +1,16 @@
 import type { Way } from '../ways.ts';
 
-/** An original made to do harm, and what is asked of it. */
+/** A hostile original with its requests. */
 export interface Bomb {
   readonly name: string;
-  /** Makes its bytes, the same each time. */
+  /** Creates the bytes, deterministically. */
   readonly make: () => Buffer | Promise<Buffer>;
   readonly ways: readonly Way[];
-  /**
-   * How it must end in every way but the passthrough one: refused, before it is rendered or not; served;
-   * either of them, but before the deadline; or at the deadline, too.
-   */
+  /** Permitted outcomes of all requests except passthrough. */
   readonly end: 'refused unseen' | 'refused' | 'served' | 'in time' | 'any';
 }
 
-/** Bombs that are asked for in the same ways and end alike, by their names. */
+/** Bombs with the same requests and outcome, by name. */
 export function bombs(
   end: Bomb['end'],
   ways: readonly Way[],
@@ -22,7 +19,7 @@ export function bombs(
   return Object.entries(makes).map(([name, make]) => ({ name, make, ways, end }));
 }
 
-/** A name and a bomb for each of these values. */
+/** Creates a named bomb for each value. */
 export function forEach<Value>(
   values: readonly Value[],
   name: (value: Value) => string,
@@ -33,20 +30,19 @@ export function forEach<Value>(
 
 export const MEBIBYTE = 2 ** 20;
 
-/** As large as an original may be (contract §6), less 100 KiB. */
+/** Maximum size of an original (contract §6) minus 100 KiB. */
 export const LARGEST_BYTES = 50 * MEBIBYTE - 100 * 1024;
 
-/** A part again and again, up to a size. */
+/** Repeats a part up to a size. */
 export function fill(bytes: number, part: Uint8Array): Buffer {
   return Buffer.alloc(bytes - (bytes % part.length), part);
 }
 
-/** The same part so many times. */
 export function times(count: number, part: Uint8Array): Buffer {
   return fill(count * part.length, part);
 }
 
-/** Writes numbers of up to 32 bits one after another, the lowest bit first, as VP8L and GIF have them. */
+/** Writes numbers of up to 32 bits, lowest bit first, as in VP8L and GIF. */
 export class BitWriter {
   readonly #bytes: number[] = [];
   #used = 0;
@@ -60,7 +56,7 @@ export class BitWriter {
     return this;
   }
 
-  /** What has been written, the last byte filled up with zeros. */
+  /** Returns the written bytes; zeros pad the last one. */
   toBuffer(): Buffer {
     return Buffer.from(this.#bytes);
   }

@@ -6,7 +6,7 @@ import { BitWriter, type Bomb, bombs, fill, forEach, LARGEST_BYTES, times } from
 const TRAILER = join(0x3b);
 const CODE_BITS = 12;
 
-/** An image descriptor and the code size behind it. */
+/** An image descriptor, and the code size after it. */
 const descriptor = (widthPx: number, heightPx: number, codeSize = 2): Buffer =>
   join(0x2c, u16le(0, 0, widthPx, heightPx), 0, codeSize);
 
@@ -19,7 +19,7 @@ export function gifSubBlocks(data: Buffer): Buffer {
   return join(...blocks, 0);
 }
 
-/** An image whose codes stand for ever longer rows of one colour, of up to 4000 pixels each. */
+/** An image whose codes expand to ever longer runs of one colour, up to 4000 pixels each. */
 function longestCodes(widthPx: number, heightPx: number): Buffer {
   const writer = new BitWriter().write(4, 3).write(0, 3);
   let pixels = 1;
@@ -33,7 +33,7 @@ function longestCodes(widthPx: number, heightPx: number): Buffer {
   return join(descriptor(widthPx, heightPx), gifSubBlocks(writer.write(5, CODE_BITS).toBuffer()));
 }
 
-/** Noise in four colours: codes of three bits, the table cleared before they grow. */
+/** Noise in four colours: codes of three bits, with a clear code before they grow. */
 function noise(widthPx: number, heightPx: number, seed: string): Buffer {
   const random = createSeededRandom(seed);
   const writer = new BitWriter();
@@ -59,7 +59,7 @@ export const gifBombs: readonly Bomb[] = [
     'endless sub-blocks': () => join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks()),
   }),
   ...bombs('in time', [ways.gifLarge, ways.losslessLarge], {
-    '6 kB, asked for at 4096': () =>
+    '6 kB, requested at 4096': () =>
       gif(100, 100, times(300, join(gifControl(5), gifImage(0, 0, 100, 100)))),
   }),
   ...bombs('in time', ways.moving, {

@@ -15,7 +15,7 @@ const heic = (items: readonly HeifItem[], lies: HeifChoices = {}): Buffer =>
   createHeif(items, { ...HEIC, ...lies });
 const tile = (): HeifItem => saying('tile-0.heic', 96, 64);
 
-/** A square grid that uses one tile of 96×64 px again and again, all of it or a part. */
+/** A square grid that repeats one tile of 96×64 px or a part of it. */
 function gridOfOne(rows: number, size: readonly [number, number] = [96 * rows, 64 * rows]) {
   const ids = Array.from({ length: rows * rows }, () => 2);
   return heic([gridOf(rows, rows, size, ids), tile()]);

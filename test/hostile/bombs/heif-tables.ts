@@ -11,7 +11,7 @@ import {
 const TILE_PX = 64;
 const SIZE = imageSize(TILE_PX, TILE_PX);
 
-/** Properties before `ispe`: as many as an item can have. */
+/** Properties before `ispe`: the maximum for one item. */
 const PROPERTIES: readonly Buffer[] = Array.from({ length: 254 }, () => box('free'));
 
 const repeat = <Value>(count: number, value: Value): Value[] => Array(count).fill(value);
@@ -19,7 +19,7 @@ const repeat = <Value>(count: number, value: Value): Value[] => Array(count).fil
 const range = (count: number, first: number): number[] =>
   Array.from({ length: count }, (_, index) => first + index);
 
-/** A coded image of 64×64 whose data no parser of the main process reads. */
+/** A coded image of 64×64; the main process does not parse its data. */
 const coded = (...properties: readonly Uint8Array[]): HeifItem => ({
   type: 'av01',
   data: Buffer.alloc(16),
@@ -37,14 +37,14 @@ const overlay = (images: readonly number[]): HeifItem => ({
   references: [['dimg', images]],
 });
 
-/** A file of one coded image, in extents of one byte each, and of the primary item that is derived from it. */
+/** A file of one coded image, in extents of one byte, and a derived primary item. */
 const inExtents = (extents: number, primary: HeifItem): Buffer =>
   createHeif([{ ...coded(), data: Buffer.alloc(extents) }, primary], {
     primary: 2,
     extents: range(extents, 64).map((at) => [BigInt(at), 1n]),
   });
 
-/** An `auxC` of alpha with many bytes behind its type. */
+/** An `auxC` of alpha with many bytes after its type. */
 const longAlpha = (bytes: number): Buffer =>
   fullBox('auxC', 0, 0, 'urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0', Buffer.alloc(bytes));
 
@@ -58,7 +58,7 @@ const gridPlane = (...properties: readonly Uint8Array[]): HeifItem => {
   };
 };
 
-/** HEIF files that multiply two of their counts, each of which is within its own bound. */
+/** HEIF files with products of two counts, each within its own limit. */
 export const heifTables: Readonly<Record<string, () => Buffer>> = {
   'a grid of 127×127 references to a tile of 60 000 extents': () =>
     inExtents(60_000, grid(127, repeat(127 ** 2, 1))),

@@ -20,7 +20,7 @@ const marker = {
   restart: 0xdd,
 } as const;
 
-/** Edges in pixels, components and bits of each; one of 8 bits where nothing is said. */
+/** Size, components and bits of each; by default one component of 8 bits. */
 type Shape = readonly [widthPx: number, heightPx: number, components?: number, bitDepth?: number];
 
 const PHOTO: Shape = [4_000, 2_000];
@@ -34,11 +34,11 @@ function frame(code: number, [widthPx, heightPx, components = 1, bitDepth = 8]: 
 
 const quantization = jpegSegment(marker.quantization, join(0, Buffer.alloc(64, 1)));
 
-/** A table of one code, a single 0, for this symbol (T.81 B.2.4.2). */
+/** A table with one code, 0, for a symbol (T.81 B.2.4.2). */
 const huffman = (kind: 'DC' | 'AC', symbol: number): Buffer =>
   jpegSegment(marker.huffman, join(kind === 'DC' ? 0 : 0x10, 1, Buffer.alloc(15), symbol));
 
-/** End of a run of 2^14 blocks and more, told by 14 bits (T.81 G.1.2.2). */
+/** End of a run of at least 2^14 blocks, with 14 extra bits (T.81 G.1.2.2). */
 const LONG_RUN = 0xe0;
 
 function scan(components: number, spectrum: readonly [number, number], bits = 0): Buffer {
@@ -49,7 +49,7 @@ function scan(components: number, spectrum: readonly [number, number], bits = 0)
 const blocksOf = ([widthPx, heightPx]: Shape): number =>
   Math.ceil(widthPx / 8) * Math.ceil(heightPx / 8);
 
-/** All but the data and the end of a file of one grey: a code of one bit for each block's DC and AC. */
+/** Headers of a grey file: one bit codes each block's DC and AC. */
 const flatHead = (shape: Shape, ...segments: readonly Uint8Array[]): Buffer =>
   join(
     ...[SOI, ...segments, quantization, frame(marker.baseline, shape)],
@@ -61,7 +61,7 @@ function flat(shape: Shape, ...segments: readonly Uint8Array[]): Buffer {
   return join(flatHead(shape, ...segments), data, EOI);
 }
 
-/** A progressive file: the DC, then the scans, each of which is over in a few runs of blocks. */
+/** A progressive file: the DC, then scans of a few runs of blocks. */
 function progressive(shape: Shape, scans: readonly Uint8Array[]): Buffer {
   const runs = Buffer.alloc(Math.ceil((Math.ceil(blocksOf(shape) / 2 ** 14) * 15) / 8));
   return join(
@@ -71,7 +71,7 @@ function progressive(shape: Shape, scans: readonly Uint8Array[]): Buffer {
   );
 }
 
-/** Every scan that one component can have without a repetition: each coefficient, bit by bit. */
+/** All different scans of one component: each coefficient, bit by bit. */
 const everyScan = (): Buffer[] =>
   Array.from({ length: 63 * 14 }, (_, index) => {
     const low = 13 - Math.floor(index / 63);
@@ -79,14 +79,14 @@ const everyScan = (): Buffer[] =>
     return scan(1, [coefficient, coefficient], (low === 13 ? 0 : (low + 1) << 4) | low);
   });
 
-/** Of coding that takes next to no data; the first scan is of all the coefficients that there are. */
+/** Codings with almost no data; the first scan has all coefficients. */
 const arithmetic = (code: number, shape: Shape, ...scans: readonly Uint8Array[]): Buffer =>
   join(SOI, quantization, frame(code, shape), ...scans, Buffer.alloc(16), EOI);
 
 const manyScans = (count: number): Buffer =>
   arithmetic(marker.progressiveArithmetic, PHOTO, scan(1, [0, 0]), ...everyScan().slice(0, count));
 
-/** A profile in pieces of 64 KiB, of which there may be 255 (ICC.1:2022 annex B.4). */
+/** A profile in pieces of 64 KiB, at most 255 (ICC.1:2022 annex B.4). */
 function profile(bytes: Buffer): Buffer[] {
   const count = Math.ceil(bytes.length / 65_000);
   return Array.from({ length: count }, (_, index) => {
@@ -107,7 +107,7 @@ export const jpegBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.stills, {
     '12 bit': () => flat([16, 16, 1, 12]),
     lossless: () => join(SOI, frame(marker.lossless, TINY), scan(1, [1, 0]), EOI),
-    'a height that a later marker tells': () =>
+    'a height in a later marker': () =>
       join(flat([16, 0]).subarray(0, -2), jpegSegment(marker.lines, u16be(65_535)), EOI),
     '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
     'arithmetic coding, 501 scans of 8 million px': () => manyScans(500),

@@ -23,7 +23,7 @@ export const png = readFileSync(
 );
 export const jpeg = readFileSync('fixtures/corpus/jpeg-gray/sharp__concert.jpg');
 
-/** A TIFF block whose directory has as many entries as its bytes, and no orientation. */
+/** A TIFF block with the maximum number of directory entries for its size, without orientation. */
 function exif(bytes: number): Buffer {
   const block = Buffer.alloc(bytes);
   block.write('II*\0\x08\0\0\0', 'latin1');
@@ -31,7 +31,7 @@ function exif(bytes: number): Buffer {
   return block;
 }
 
-/** A PNG with an `fcTL` and an `fdAT` for each frame, all of them right. */
+/** A PNG with a valid `fcTL` and `fdAT` for each frame. */
 function apng(frames: number): Buffer {
   const size = png.subarray(16, 24);
   const rest = join(u32be(0), u32be(0), u16be(1), u16be(10), 0, 0);
@@ -45,7 +45,7 @@ function apng(frames: number): Buffer {
   return join(png.subarray(0, 33), ...chunks, pngChunk('IEND'));
 }
 
-/** Puts bytes behind the pixels of a JPEG. */
+/** Appends bytes after the pixels of a JPEG. */
 const inScan = (bytes: Uint8Array): Buffer => join(jpeg.subarray(0, -2), bytes, jpeg.subarray(-2));
 
 export const pixel = riffChunk('VP8L', Buffer.from('2f00000000888808', 'hex'));
@@ -57,7 +57,7 @@ export const gif = (...blocks: readonly Uint8Array[]): Buffer =>
   join(gifScreen(1, 1), ...blocks, gifImage(0, 0, 1, 1), ';');
 const comment = (subBlocks: number): Buffer => join(0x21, 0xfe, times(subBlocks, join(1, 5)), 0);
 
-/** Files with as many parts as their parsers accept, each as expensive as can be. */
+/** Files with the maximum number of parts that parsers accept, each as expensive as possible. */
 export const largestTables: Readonly<Record<string, () => Buffer>> = {
   'a JPEG of 19 000 EXIF blocks of 200 entries': () =>
     afterSoi(jpeg, times(19_000, jpegSegment(0xe1, join('Exif\0\0', exif(2_400))))),

@@ -1,6 +1,6 @@
-/** EXIF and ICC blocks that ask for more than they hold; the formats' own bombs carry them. */
+/** EXIF and ICC blocks that declare more than they contain; bombs of all formats use them. */
 
-/** EXIF directories (TIFF, little-endian) that lead to themselves: 500 bytes that libexif 0.6.26 walks through for 30 s. */
+/** EXIF directories (TIFF, little-endian) with cycles: libexif 0.6.26 traverses these 500 bytes for 30 s. */
 export function exifInCircles(): Buffer {
   const count = 40;
   const [exifPointer, gpsPointer, long, first] = [0x8769, 0x8825, 4, 8];
@@ -15,7 +15,7 @@ export function exifInCircles(): Buffer {
   return block;
 }
 
-/** An ICC profile (ICC.1:2022 §7) of RGB, with as many tags as said, all of them the same curve. */
+/** An RGB ICC profile (ICC.1:2022 §7) with many tags of one curve. */
 export function iccOf(tags: number, bytes: number, curvePoints: number): Buffer {
   const profile = Buffer.alloc(bytes);
   const names = ['rTRC', 'gTRC', 'bTRC', 'rXYZ', 'gXYZ', 'bXYZ', 'wtpt', 'A2B0', 'B2A0', 'desc'];

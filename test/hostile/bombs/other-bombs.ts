@@ -4,7 +4,7 @@ import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
 import { largestTables } from './largest-tables.ts';
 
-/** First bytes of what is decoded here. */
+/** First bytes of supported formats. */
 const magics = {
   jpeg: join(0xff, 0xd8, 0xff, 0xe0),
   png: join('\x89PNG\r\n\x1a\n'),
@@ -17,7 +17,7 @@ const SVG =
   '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9999" height="9999"/>';
 const PAGE = '<!doctype html><script>alert(1)</script>';
 
-/** First bytes of what libvips or ImageMagick would decode, and Darkroom must not; the corpus has more. */
+/** First bytes of formats that libvips or ImageMagick decode, but Darkroom must not; the corpus has more. */
 const foreign = {
   svg: SVG,
   html: PAGE,
@@ -47,7 +47,7 @@ const many = [ways.stillSmall, ways.animatedLossless, ways.passthrough, ways.cro
 const big = [ways.stillSmall, ways.passthrough];
 const good = ['jpeg', 'png', 'webp', 'animatedGif'] as const;
 
-/** What is no image, or hardly one. */
+/** Files that are not images, or almost not. */
 export const otherBombs: readonly Bomb[] = [
   ...bombs('refused unseen', many, {
     ...forEach(

@@ -4,14 +4,14 @@ import * as ways from '../ways.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
 import { iccOf } from './metadata-bombs.ts';
 
-/** Edges in pixels, and what IHDR says after them: 8 bits of grey where nothing is said. */
+/** Size, and the other fields of IHDR; by default 8 bits of grey. */
 type Shape = readonly [widthPx: number, heightPx: number, kind?: string];
 
 const ONE_BIT = '\x01\0\0\0\0';
 const DEEP = '\x10\x06\0\0\0';
 const DEEP_INTERLACED = '\x10\x06\0\0\x01';
 
-/** A PNG of this shape; chunks stand before the image data. */
+/** A PNG with chunks before the image data. */
 const png = (
   [widthPx, heightPx, kind = '\x08\0\0\0\0']: Shape,
   data: Uint8Array,
@@ -24,7 +24,7 @@ const png = (
     ...[pngChunk('IDAT', data), pngChunk('IEND')],
   );
 
-/** A zlib stream of that many zeros or a few more: a thousandth of them, and made at once. */
+/** A zlib stream of at least this many zeros, in a thousandth of their size, without compressing them. */
 export function zeros(bytes: number): Buffer {
   const options = { level: 9, finishFlush: constants.Z_FULL_FLUSH };
   const unit = deflateRawSync(Buffer.alloc(MEBIBYTE), options);
@@ -33,7 +33,7 @@ export function zeros(bytes: number): Buffer {
   return join('\x78\xda', times(units, unit), '\x03\0', u32be(sum * 65_536 + 1));
 }
 
-/** A PNG of this shape whose pixels are all zeros. */
+/** A PNG whose pixels are all zero. */
 function blank(shape: Shape, ...chunks: readonly Uint8Array[]): Buffer {
   const [widthPx, heightPx, kind] = shape;
   const pixelBits = kind === ONE_BIT ? 1 : kind === undefined ? 8 : 64;

@@ -11,7 +11,7 @@ const flag = { animation: 0x02, exif: 0x08, alpha: 0x10, icc: 0x20 } as const;
 const lossless = (widthPx: number, heightPx: number): Buffer =>
   riffChunk('VP8L', createTransparentVp8l(widthPx, heightPx));
 
-/** A frame of one lossless image at an offset of pixels. */
+/** A frame of one lossless image at an offset. */
 function frameAt(x: number, y: number, widthPx: number, heightPx: number): Buffer {
   const fields = [x / 2, y / 2, widthPx - 1, heightPx - 1, 50].map(u24le);
   return riffChunk('ANMF', join(...fields, 0, lossless(widthPx, heightPx)));
@@ -22,7 +22,7 @@ function animation(widthPx: number, heightPx: number, ...frames: readonly Uint8A
   return webpFile(vp8x(flag.animation | flag.alpha, widthPx, heightPx), anim, ...frames);
 }
 
-/** A lossless bitstream of a square, whose header is followed by bits (RFC 9649 §3.4). */
+/** A lossless bitstream of a square, with bits after its header (RFC 9649 §3.4). */
 function vp8l(edgePx: number, body: (writer: BitWriter) => void): Buffer {
   const writer = new BitWriter()
     .write(0x2f, 8)
@@ -32,12 +32,12 @@ function vp8l(edgePx: number, body: (writer: BitWriter) => void): Buffer {
   return riffChunk('VP8L', writer.toBuffer());
 }
 
-/** A prefix code of one symbol, 0: it takes no bit per pixel. */
+/** A prefix code of one symbol, 0, which needs no bits. */
 const NOTHING = [1, 4] as const;
 
 /**
- * 65 536 groups of prefix codes, the most there can be, each used by 4×4 px of its own (RFC 9649
- * §3.7.2.2): 160 kB that want tables of several hundred megabytes.
+ * 65 536 groups of prefix codes, the maximum, each for 4×4 px (RFC 9649 §3.7.2.2): 160 kB that need tables of several
+ * hundred megabytes.
  */
 const everyGroup = (): Buffer =>
   vp8l(1024, (writer) => {
@@ -52,7 +52,7 @@ const everyGroup = (): Buffer =>
     for (let code = 0; code < 5 * 65_536; code += 1) writer.write(...NOTHING);
   });
 
-/** A prefix code of 256 symbols of 8 bits each, and of none for the rest of the alphabet. */
+/** A prefix code of 256 symbols with 8 bits each; the rest of the alphabet has none. */
 function writeBytes(writer: BitWriter, alphabet: number): void {
   writer.write(0, 1).write(12 - 4, 4);
   // Lengths of the codes for 17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7 and 8: a bit for 0, and one for 8.
@@ -61,7 +61,7 @@ function writeBytes(writer: BitWriter, alphabet: number): void {
   for (let symbol = 0; symbol < alphabet; symbol += 1) writer.write(symbol < 256 ? 1 : 0, 1);
 }
 
-/** Length codes that contradict each other: the tables that CVE-2023-4863 was about. */
+/** Inconsistent code lengths: the tables of CVE-2023-4863. */
 const overfullCodes = (): Buffer =>
   vp8l(64, (writer) => {
     writer.write(0, 3).write(0, 1).write(15, 4);
@@ -69,20 +69,20 @@ const overfullCodes = (): Buffer =>
     for (let code = 0; code < 4000; code += 1) writer.write(code * 2_654_435_761, 32);
   });
 
-/** A lossy image of one colour behind chunks of alpha. */
+/** A lossy image of one colour after chunks of alpha. */
 async function withAlpha(edgePx: number, alpha: Uint8Array): Promise<Buffer> {
   const create = { width: edgePx, height: edgePx, channels: 3, background: '#fff' } as const;
   const image = await sharp({ create }).webp({ quality: 1, effort: 0 }).toBuffer();
   return webpFile(vp8x(flag.alpha, edgePx, edgePx), alpha, image.subarray(12));
 }
 
-/** An alpha plane in three bytes, whatever its size: no filter, lossless (RFC 9649 §2.7.1.2). */
+/** An alpha plane of any size in three bytes: no filter, lossless (RFC 9649 §2.7.1.2). */
 const tinyAlpha = riffChunk(
   'ALPH',
   join(1, new BitWriter().write(0, 3).write(0x11111, 20).toBuffer()),
 );
 
-/** Noise that no encoder makes smaller. */
+/** Noise that encoders cannot compress. */
 function noise(edgePx: number): Promise<Buffer> {
   const grey = { width: edgePx, height: edgePx, channels: 3, background: '#888' } as const;
   return sharp({ create: { ...grey, noise: { type: 'gaussian', mean: 128, sigma: 60 } } })

@@ -1,16 +1,16 @@
 import type { SeededRandom } from '../../support/seeded-random.ts';
 
-/** Numbers at the edges of what fields hold and of what decoders reckon with. */
+/** Boundary values of fields and of decoders' arithmetic. */
 const EDGES = [
   0, 1, 2, 3, 7, 8, 0x0f, 0x10, 0x1f, 0x20, 0x3f, 0x40, 0x7f, 0x80, 0xfe, 0xff, 0x100, 0x1ff,
   0x3fff, 0x4000, 0x7fff, 0x8000, 0xfffe, 0xffff, 0x1_0000, 0xff_ffff, 0x7fff_ffff, 0x8000_0000,
   0xffff_fffe, 0xffff_ffff,
 ] as const;
 
-/** Most headers are over by here. */
+/** Most headers end before this offset. */
 const HEAD_BYTES = 128;
 
-/** Where something is changed: as often in the head as anywhere. */
+/** Returns the offset of a change, half of them in the header. */
 function position(bytes: Buffer, random: SeededRandom): number {
   const end = random.integer(2) === 0 ? Math.min(HEAD_BYTES, bytes.length) : bytes.length;
   return random.integer(Math.max(1, end));
@@ -23,7 +23,7 @@ function edge(random: SeededRandom): Buffer {
   return random.integer(2) === 0 ? low : low.reverse();
 }
 
-/** Changes bytes in one of many ways; where there are none, adds some. */
+/** Changes bytes in one of many ways; adds some to an empty file. */
 export function changeBytes(bytes: Buffer, random: SeededRandom): Buffer {
   if (bytes.length === 0) return random.bytes(random.integer(16));
   const at = position(bytes, random);
@@ -31,13 +31,13 @@ export function changeBytes(bytes: Buffer, random: SeededRandom): Buffer {
   const most = random.pick([1, 4, 16, 64, 1024, bytes.length]);
   const end = Math.min(bytes.length, at + 1 + random.integer(most));
   const part = bytes.subarray(at, end);
-  /** The same length: writes over what is there, as far as it goes. */
+  /** Overwrites bytes without changing the length. */
   const overwrite = (by: Buffer): Buffer => {
     const changed = Buffer.from(bytes);
     by.copy(changed, at);
     return changed;
   };
-  /** Moves what follows. */
+  /** Inserts or removes bytes. */
   const put = (by: Buffer, until = at): Buffer =>
     Buffer.concat([bytes.subarray(0, at), by, bytes.subarray(until)]);
   const inPlace = [
@@ -58,7 +58,7 @@ export function changeBytes(bytes: Buffer, random: SeededRandom): Buffer {
   return random.pick(random.integer(4) === 0 ? moving : inPlace)();
 }
 
-/** The beginning of one file and the end of another. */
+/** Joins the beginning of one file and the end of another. */
 export function splice(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
   const from = random.integer(2) === 0 ? position(other, random) : random.integer(other.length);
   return Buffer.concat([one.subarray(0, random.integer(one.length)), other.subarray(from)]);

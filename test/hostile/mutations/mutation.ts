@@ -6,7 +6,7 @@ import { poster, smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';
 import { type Part, type PartCodec, partCodecs, videoBoxes } from './part-codecs.ts';
 
-/** Files that are mutated alike, each with parts of the others of `pool` in it. */
+/** Files that are mutated in the same way, with parts of other files in `pool`. */
 export interface MutatedKind {
   readonly name: string;
   readonly files: readonly Buffer[];
@@ -15,11 +15,11 @@ export interface MutatedKind {
   readonly ways: readonly Way[];
 }
 
-/** Bounds of the images that are mutated: what is rendered ten thousand times has to be small. */
+/** Maximum size of mutated images, since each is rendered thousands of times. */
 const MAX_BYTES = 20_000;
 const MAX_PIXELS = 400_000;
 
-/** The images of the fixtures that are small enough and whole, by their formats. */
+/** Valid fixtures that are small enough, by format. */
 export function readImageKinds(): MutatedKind[] {
   const originals = new Map<SourceFormat, Buffer[]>();
   for (const directory of ['corpus', 'originals', 'golden-originals', 'heic', 'avifenc']) {
@@ -41,7 +41,7 @@ export function readImageKinds(): MutatedKind[] {
   });
 }
 
-/** Small videos of each container and codec; a kind each. */
+/** One small video of each container and codec. */
 export function readVideoKinds(): MutatedKind[] {
   const names = [
     ...['black-start.mp4', 'clip-fragmented.mp4', 'phone-portrait.mov'],
@@ -52,12 +52,12 @@ export function readVideoKinds(): MutatedKind[] {
   return names.map((name, at) => ({ name, files: pool.slice(at, at + 1), ...shared }));
 }
 
-/** Makes of a file that was real once a mutation, the same one for the same seed and index, and what to ask of it. */
+/** Creates a mutation of a real file, and its request; both depend only on seed and index. */
 export function createMutation(seed: string, kind: MutatedKind, index: number) {
   const random = createSeededRandom(`${seed}:${kind.name}:${index}`);
   const [one, other] = [random.pick(kind.files), random.pick(kind.pool)];
   const way = random.pick(kind.ways);
-  // Half of them keep lengths and checksums right, so that the decoders get to see them.
+  // Half of the mutations keep valid lengths and checksums, so they reach the decoders.
   const codec = random.integer(2) === 0 ? undefined : random.pick(kind.codecs);
   const inParts = codec && mutateParts(one, other, codec, random);
   return { bytes: inParts ?? mutateBytes(one, other, random), way };
@@ -71,7 +71,7 @@ function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
   return bytes;
 }
 
-/** Changes parts of a file; returns `undefined` for one that cannot be taken apart. */
+/** Changes parts of a file; returns `undefined` if it cannot be parsed. */
 function mutateParts(
   one: Buffer,
   other: Buffer,
@@ -89,9 +89,9 @@ function mutateParts(
 }
 
 /**
- * Changes a file's parts: one is changed, cut out, doubled, exchanged or renamed, at any depth.
+ * Changes, removes, duplicates, exchanges or renames one part at any depth.
  *
- * @param others parts of another file, of which one may be put in
+ * @param others parts of another file, one of which can be inserted
  */
 function changeParts(
   parts: readonly Part[],

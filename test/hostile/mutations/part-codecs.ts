@@ -14,17 +14,17 @@ import { join, jpegSegment, pngChunk, riffChunk, webpFile } from '../../formats/
 import { box } from '../../support/images/heif-file.ts';
 import { gifSubBlocks } from '../bombs/gif-bombs.ts';
 
-/** A piece of a file that has its own length or checksum: a chunk, a segment, a block or a box. */
+/** Part of a file with its own length or checksum: a chunk, a segment, a block or a box. */
 export interface Part {
   readonly tag: string;
-  /** What it holds; of one with children, what stands before them. */
+  /** Content; for a part with children, the bytes before them. */
   readonly data: Buffer;
   readonly children?: readonly Part[];
 }
 
-/** Takes files of a format apart, and puts parts together with all lengths and checksums right. */
+/** Splits files of a format into parts, and joins parts with valid lengths and checksums. */
 export interface PartCodec {
-  /** @throws RangeError, or any other error, where the file is not well-formed */
+  /** @throws RangeError, or any other error, if the file is malformed */
   readonly parse: (file: Buffer) => Part[];
   readonly format: (parts: readonly Part[]) => Buffer;
 }
@@ -39,7 +39,7 @@ const png: PartCodec = {
     join('\x89PNG\r\n\x1a\n', ...parts.map(({ tag, data }) => pngChunk(tag, data))),
 };
 
-/** The image data are one part, unpacked: what is changed in it are filters and pixels. */
+/** The image data is one decompressed part, so mutations change filters and pixels. */
 const pngPixels: PartCodec = {
   parse: (file) => {
     const parts = png.parse(file);
@@ -57,7 +57,7 @@ const pngPixels: PartCodec = {
 
 const SCAN = 'scan';
 
-/** Segments by their marker's second byte in hexadecimal; entropy-coded data by themselves. */
+/** Segments by the second byte of their marker, in hexadecimal; entropy-coded data is separate. */
 const jpeg: PartCodec = {
   parse: (file) => {
     const segments = [...iterateJpegSegments(file)];
@@ -99,7 +99,7 @@ const webp: PartCodec = {
   format: (parts) => webpFile(...parts.map(formatRiff)),
 };
 
-/** What the sub-blocks of an image hold, in one piece. */
+/** Joins the sub-blocks of an image. */
 function joinSubBlocks(blocks: Buffer): Buffer {
   const parts: Buffer[] = [];
   for (let at = 0; at < blocks.length; at += 1 + blocks.readUInt8(at)) {
@@ -108,7 +108,7 @@ function joinSubBlocks(blocks: Buffer): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The screen with its palette; extensions as they are; images in two: descriptor and data. */
+/** Parts: the screen with its palette, unchanged extensions, and each image's descriptor and data. */
 const gif: PartCodec = {
   parse: (file) => {
     const parts: Part[] = [];
@@ -132,7 +132,7 @@ const gif: PartCodec = {
     join(...parts.map(({ tag, data }) => (tag === 'data' ? gifSubBlocks(data) : data)), 0x3b),
 };
 
-/** Bytes before the first child, of boxes that have children. */
+/** Number of bytes before the first child, for boxes with children. */
 const parentBoxes: Readonly<Record<string, number>> = {
   ...{ meta: 4, iinf: 6, iref: 4, iprp: 0, ipco: 0, moov: 0, trak: 0, edts: 0, mdia: 0 },
   ...{ minf: 0, dinf: 0, stbl: 0, mvex: 0, moof: 0, traf: 0 },
@@ -148,15 +148,15 @@ function parseBoxes(file: Buffer, from: number, to: number): Part[] {
   });
 }
 
-/** Boxes of a video; offsets of its samples are not touched. */
+/** Boxes of a video; offsets of samples do not change. */
 export const videoBoxes: PartCodec = {
   parse: (file) => parseBoxes(file, 0, file.length),
   format: formatBoxes,
 };
 
 /**
- * Offsets in `iloc` are not touched: where the meta box stands before the data and has changed its
- * length, a free box makes good for what it has lost, and nothing for what it has gained.
+ * Offsets in `iloc` do not change: if the meta box precedes the data and shrinks, a free box compensates. If it grows,
+ * the offsets become wrong.
  */
 const avif: PartCodec = {
   parse: (file) => {
@@ -183,7 +183,7 @@ function formatBoxes(parts: readonly Part[]): Buffer {
   );
 }
 
-/** The ways to take apart a file of a format; all of them are tried. */
+/** Codecs to try for a format. */
 export const partCodecs: Readonly<Record<SourceFormat, readonly PartCodec[]>> = {
   png: [png, pngPixels],
   apng: [png, pngPixels],

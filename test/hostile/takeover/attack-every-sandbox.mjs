@@ -1,11 +1,11 @@
 /**
- * Starts a malicious worker in every sandbox that works here, beside a service of ours and another worker, and tries
- * what it can do to them. Prints what was possible, judged from outside, as JSON. Run as whom the service is to be run; plain
- * JavaScript, since that may be a user that can do nothing else.
+ * Starts a malicious worker in every working sandbox, next to a service and another worker, and attacks them. Prints as
+ * JSON which attacks did harm, checked from outside. Run it as the service's user. Plain JavaScript, because this user
+ * may be unable to compile.
  *
- *   node attack-every-sandbox.mjs all DIRECTORY...      each the user's own; what belongs to a service is put there
- *   node attack-every-sandbox.mjs abandon SANDBOX    starts a worker that stops what has started it, if it can; prints the
- *                                                process ids of both, and waits to be killed
+ *   node attack-every-sandbox.mjs all DIRECTORY...   the user's directories, which get files of a service
+ *   node attack-every-sandbox.mjs abandon SANDBOX    starts a worker that stops its parent, if it can; prints the process
+ *                                                    ids of both, and waits for SIGKILL
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ const forkServer = createForkServer();
 const log = { info() {}, warn() {}, error() {} };
 const SECRET = 'a secret of the service';
 
-/** A process of the service's user that holds a secret; what is done to it would be done to the service. */
+/** A process of the service's user with a secret: stands in for the service. */
 async function startDecoy() {
   const program = 'process.stdout.write("x"); setInterval(() => {}, 1000)';
   const decoy = spawn(process.execPath, ['-e', program, SECRET], {
@@ -47,15 +47,15 @@ async function startWorker(sandbox, by = forkServer) {
   const start = { sandbox, memoryBytes: 2 ** 30, niceness: 5 };
   const worker = new WorkerProcess(by, start, undefined, log, () => undefined);
   await worker.ready;
-  await ask(worker, stay);
+  await runAttack(worker, stay);
   return worker;
 }
 
 const job = { maxResultBytes: 1_000_000 };
 const staying = new AbortController().signal;
 
-/** Has a worker call a function, which sees nothing but what it is about, and modules of Node. */
-async function ask(worker, attack, about = {}, timeoutMs = 10_000) {
+/** Runs a function in a worker; it can use only its argument and modules of Node.js. */
+async function runAttack(worker, attack, about = {}, timeoutMs = 10_000) {
   const original = Buffer.from(`call ${JSON.stringify({ code: String(attack), about })}`);
   try {
     const outcome = await worker.run({ original, job }, { timeoutMs, signal: staying });
@@ -65,7 +65,7 @@ async function ask(worker, attack, about = {}, timeoutMs = 10_000) {
   }
 }
 
-const does = async (...words) => (await ask(...words)).startsWith('done');
+const does = async (...words) => (await runAttack(...words)).startsWith('done');
 
 const stateOf = (pid) => {
   try {
@@ -74,7 +74,7 @@ const stateOf = (pid) => {
     return undefined;
   }
 };
-/** The latest child of ours, which is what starts workers where that was started last. */
+/** Returns the latest child of this process: the fork server, if it was started last. */
 const latestChild = () => {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8');
   return Number(children.trim().split(' ').at(-1));
@@ -88,7 +88,7 @@ const soon = async (isTrue) => {
   return false;
 };
 
-/** Keeps a worker from ending by itself when its channel closes. */
+/** Keeps a worker running after its channel closes. */
 const stay = () => {
   process.exit = () => undefined;
   setInterval(() => undefined, 1_000);
@@ -106,7 +106,7 @@ const hang = () => {
 };
 const startProgram = (_, { childProcess }) => {
   const options = { encoding: 'utf8' };
-  // Node, which it has in any case.
+  // Node.js, which every sandbox contains.
   const { error, stdout } = childProcess.spawnSync(process.execPath, ['-p', '6 * 7'], options);
   if (error) throw error;
   return stdout.trim();
@@ -121,7 +121,7 @@ const harms = [
   ({ path }, { fs }) => fs.rmSync(path),
 ];
 
-/** Every attack by its name in the documents; resolves with whether it did harm. */
+/** Attacks by their name in the documents; each resolves with whether it did harm. */
 const attacks = {
   'stop the service': async (worker, { decoy }) => {
     const isDone = await does(worker, kill, { pid: decoy.pid, signal: 'SIGSTOP' });
@@ -130,22 +130,22 @@ const attacks = {
     return isStopped;
   },
   'kill another worker': async (worker, { sibling }) => {
-    await ask(worker, kill, { pid: sibling.processId, signal: 'SIGKILL' });
-    return (await ask(sibling, () => 'here')) !== 'done here' || !isAlive(sibling.processId);
+    await runAttack(worker, kill, { pid: sibling.processId, signal: 'SIGKILL' });
+    return (await runAttack(sibling, () => 'here')) !== 'done here' || !isAlive(sibling.processId);
   },
   'see processes': async (worker, { decoy }) =>
-    (await ask(worker, read, { path: `/proc/${decoy.pid}/cmdline` })).includes(SECRET),
+    (await runAttack(worker, read, { path: `/proc/${decoy.pid}/cmdline` })).includes(SECRET),
   "read the service's environment and memory": async (worker, { decoy: { pid } }) =>
     (await does(worker, read, { path: `/proc/${pid}/environ` })) ||
     (await does(worker, readMemory, { pid })),
   'read the TLS key': (worker) =>
-    anywhere('tls.key', async (path) => (await ask(worker, read, { path })).includes(SECRET)),
+    anywhere('tls.key', async (path) => (await runAttack(worker, read, { path })).includes(SECRET)),
   'truncate, rename or delete originals and renderings': async (worker) => {
     let isHarmed = false;
     for (const file of ['originals/a', 'results/b']) {
       for (const attack of harms) {
         isHarmed ||= await anywhere(file, async (path) => {
-          await ask(worker, attack, { path });
+          await runAttack(worker, attack, { path });
           const isWhole = existsSync(path) && readFileSync(path, 'utf8') === SECRET;
           rmSync(`${path}.taken`, { force: true });
           writeFileSync(path, SECRET);
@@ -176,22 +176,22 @@ const attacks = {
   'connect to an abstract socket': (worker, { abstract }) =>
     does(worker, connect, { path: abstract }),
   'use the network': (worker, { port }) => does(worker, connect, { host: '127.0.0.1', port }),
-  'start programs': async (worker) => (await ask(worker, startProgram)) === 'done 42',
+  'start programs': async (worker) => (await runAttack(worker, startProgram)) === 'done 42',
   'be the last to be killed when memory runs out': async (worker) => {
-    await ask(worker, (_, { fs }) => fs.writeFileSync('/proc/self/oom_score_adj', '0'));
+    await runAttack(worker, (_, { fs }) => fs.writeFileSync('/proc/self/oom_score_adj', '0'));
     return readFileSync(`/proc/${worker.processId}/oom_score_adj`, 'utf8') !== '1000\n';
   },
   'be scheduled ahead of the service': async (worker) => {
-    await ask(worker, (_, { os }) => os.setPriority(0, -5));
+    await runAttack(worker, (_, { os }) => os.setPriority(0, -5));
     return getPriority(worker.processId) < 0;
   },
-  // Whatever it does to what would end it.
+  // Attacks the process that would kill it.
   'keep running past its deadline': async (_, { found }) => {
     const own = createForkServer();
     const worker = await startWorker(found, own);
     const { processId } = worker;
-    await ask(worker, kill, { pid: latestChild(), signal: 'SIGKILL' });
-    await ask(worker, hang, {}, 100);
+    await runAttack(worker, kill, { pid: latestChild(), signal: 'SIGKILL' });
+    await runAttack(worker, hang, {}, 100);
     const hasGoneOn = !(await soon(() => !isAlive(processId)));
     if (hasGoneOn) process.kill(processId, 'SIGKILL');
     own.stop();
@@ -244,7 +244,7 @@ async function tryAll(found) {
   }
   for (const each of [worker, sibling]) each.kill('the end');
   decoy.kill('SIGKILL');
-  // Its end removes the socket, which the next sandbox has under the same name.
+  // Closing removes the socket; the next sandbox uses the same name.
   for (const each of servers) await new Promise((resolve) => each.close(resolve));
   return {
     sandbox: found.name,
@@ -265,7 +265,7 @@ for await (const found of forkServer.listSandboxes([])) {
   if (mode === 'abandon' && name === directories[0]) {
     const worker = await startWorker(found);
     const { processId } = worker;
-    await ask(worker, kill, { pid: latestChild(), signal: 'SIGSTOP' }); // what would end it with the service
+    await runAttack(worker, kill, { pid: latestChild(), signal: 'SIGSTOP' }); // would end the worker with the service
     process.stdout.write(`${processId} ${latestChild()}`);
     await sleep(60_000);
   }

@@ -1,5 +1,5 @@
 /**
- * A service whose video decoder hangs, until it is killed. Plain JavaScript, since it is a process of its own.
+ * A service whose video decoder hangs until it is killed. Plain JavaScript, because it is a separate process.
  *
  *   node decode-forever.mjs DECODER PATH
  */

@@ -51,20 +51,20 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     const id = await purge(app, { assets: ['icons/1/ab'] });
-    await pass(() => cdn.taken.length === 1);
-    expect(cdn.taken).toEqual([{ atMs: 0, tags: [tag] }]);
+    await pass(() => cdn.purges.length === 1);
+    expect(cdn.purges).toEqual([{ atMs: 0, tags: [tag] }]);
     expect(await request(app, `/purges/${id}`)).toEqual({
       code: 200,
       body: { id, status: 'pending' },
     });
     await pass(() => clock.nowMs() >= SECOND_ROUND_MS - 5_000);
-    expect(cdn.taken.length).toBe(1);
+    expect(cdn.purges.length).toBe(1);
     const waiting = await scrape(app);
     expect(waiting.read('darkroom_edge_purges_pending')).toBe(1);
     expect(waiting.read('darkroom_edge_oldest_purge_seconds')).toBeGreaterThan(30);
     cdn.faults.push('limited with time');
-    await pass(() => cdn.taken.length === 2);
-    expect(cdn.taken[1]).toEqual({ atMs: SECOND_ROUND_MS + 7_000, tags: [tag] });
+    await pass(() => cdn.purges.length === 2);
+    expect(cdn.purges[1]).toEqual({ atMs: SECOND_ROUND_MS + 7_000, tags: [tag] });
     expect(await request(app, `/purges/${id}`)).toEqual({
       code: 200,
       body: { id, status: 'done' },
@@ -85,7 +85,7 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     const reasons = new Set<string>();
     await pass(async () => {
       reasons.add(String((await request(app, `/purges/${id}`)).body.reason));
-      return cdn.taken.length === 2;
+      return cdn.purges.length === 2;
     });
     expect((await request(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
     expect(cdn.statuses.length).toBe(2 * faults.length + 2);
@@ -136,7 +136,7 @@ describe('10 000 purged keys', () => {
       await pass(async () => (await request(app, '/purges')).body.count === 0);
       expect([...cdn.counts().values()]).toEqual(new Array(count).fill(2));
       expect(clock.nowMs()).toBeLessThan(minutes * 60_000);
-      expect(cdn.taken.length).toBeLessThanOrEqual(calls + 4);
+      expect(cdn.purges.length).toBeLessThanOrEqual(calls + 4);
       expect([...new Set(cdn.statuses)]).toEqual(codes);
     },
     180_000,
@@ -146,11 +146,11 @@ describe('10 000 purged keys', () => {
     const { cdn, app, pass, clock } = await useCdnApp('cloudflare');
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(3_000)) await purge(app, order);
-    await pass(() => cdn.taken.length === 28);
+    await pass(() => cdn.purges.length === 28);
     const requestedMs = clock.nowMs();
     await purge(app, { assets: ['icons/1/ab'] });
     await pass(() => cdn.counts().get(tag) === 2);
-    const times = cdn.taken.filter(({ tags }) => tags.includes(tag)).map(({ atMs }) => atMs);
+    const times = cdn.purges.filter(({ tags }) => tags.includes(tag)).map(({ atMs }) => atMs);
     const [first = 0, second = 0] = times;
     // The CDN's token bucket gains a token every 12 seconds.
     expect(first - requestedMs).toBeLessThanOrEqual(12_000);
@@ -164,7 +164,7 @@ describe('10 000 purged keys', () => {
     await purge(app, early);
     await passFor(SECOND_ROUND_MS - 10_000);
     for (const order of late) await purge(app, order);
-    await pass(() => cdn.taken.length === 40);
+    await pass(() => cdn.purges.length === 40);
     expect([...cdn.counts().values()]).toEqual(new Array(4_000).fill(1));
   });
 
@@ -177,7 +177,7 @@ describe('10 000 purged keys', () => {
     const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(1_000)) await purge(app, order);
-    await pass(() => cdn.taken.length > 0 && clock.nowMs() > 0, 5_000);
+    await pass(() => cdn.purges.length > 0 && clock.nowMs() > 0, 5_000);
     const requestedMs = clock.nowMs();
     await sendToAdmin(app, '/blocks', { keys: ['icons/1/ab'] });
     await pass(() => cdn.counts().has(tag));
@@ -209,8 +209,8 @@ describe('the tags of a purge', () => {
     const { cdn, app, pass } = await useCdnApp('fastly');
     const tags = await tagsOf(app, url);
     await purge(app, order);
-    await pass(() => cdn.taken.length === 1);
-    expect(cdn.taken[0]?.tags).toContain(tags[index]);
+    await pass(() => cdn.purges.length === 1);
+    expect(cdn.purges[0]?.tags).toContain(tags[index]);
   });
 
   test('are sent once for several purges', async () => {
@@ -219,10 +219,10 @@ describe('the tags of a purge', () => {
     cdn.faults.push('limited with time');
     const ids = [];
     for (let time = 0; time < 5; time += 1) ids.push(await purge(app, { prefix: 'icons/' }));
-    await pass(() => cdn.taken.length === 2);
+    await pass(() => cdn.purges.length === 2);
     await pass(async () => (await request(app, '/purges')).body.count === 0);
     for (const id of ids) expect((await request(app, `/purges/${id}`)).body.status).toBe('done');
-    expect(cdn.taken.length).toBe(2);
+    expect(cdn.purges.length).toBe(2);
   });
 });
 
@@ -245,8 +245,8 @@ describe('a purge', () => {
     const purging = purge(app, { assets: ['icons/1/ab'] }).finally(() => {
       hasResponded = true;
     });
-    await pass(() => cdn.taken.length === 1);
-    expect(cdn.taken[0]?.tags).toEqual([tag]);
+    await pass(() => cdn.purges.length === 1);
+    expect(cdn.purges[0]?.tags).toEqual([tag]);
     expect([hasResponded, store.paths.length]).toEqual([false, 2]);
     removal.resolve();
     const id = await purging;
@@ -261,7 +261,7 @@ describe('a purge', () => {
     const refused = await sendToAdmin(app, '/purge', { assets: ['icons/1/cd'] });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'JOURNAL_ERROR']);
     expect((await request(app, '/purges')).code).toBe(503);
-    await pass(() => cdn.taken.length === 2);
+    await pass(() => cdn.purges.length === 2);
     expect((await request(app, `/purges/${id}`)).body.status).toBe('done');
     expect([...cdn.counts().values()]).toEqual([2]);
   });
@@ -274,10 +274,10 @@ describe('pending purges', () => {
     await objects.write('purges-0000', Buffer.from('{'), 'absent');
     const one = await open();
     const id = await purge(one, { assets: ['icons/1/ab', 'icons/1/cd'] });
-    await pass(() => cdn.taken.length === 1);
+    await pass(() => cdn.purges.length === 1);
     await one.close();
     const other = await open();
-    await pass(() => cdn.taken.length === 2);
+    await pass(() => cdn.purges.length === 2);
     expect(clock.nowMs()).toBeLessThan(SECOND_ROUND_MS + 5_000);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
@@ -292,8 +292,8 @@ describe('pending purges', () => {
     await one.close();
     expect(performance.now() - beganMs).toBeLessThan(5_000);
     const other = await open();
-    await pass(() => cdn.taken.length === 1);
-    expect(cdn.taken[0]?.atMs).toBeLessThan(15_000);
+    await pass(() => cdn.purges.length === 1);
+    expect(cdn.purges[0]?.atMs).toBeLessThan(15_000);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
   });
 
@@ -303,9 +303,9 @@ describe('pending purges', () => {
     cdn.faults.push('failed');
     const ids = [await purge(one, { prefix: 'icons/' }), await purge(one, { prefix: 'emojis/' })];
     await pass(() => cdn.statuses.length === 1);
-    await one.vanish();
+    await one.suspend();
     const killedAtMs = clock.nowMs();
-    await pass(() => cdn.taken.length > 0);
+    await pass(() => cdn.purges.length > 0);
     expect(clock.nowMs() - killedAtMs).toBeGreaterThanOrEqual(10_000);
     expect(clock.nowMs() - killedAtMs).toBeLessThan(30_000);
     await pass(async () => (await request(third, '/purges')).body.count === 0);
@@ -318,10 +318,10 @@ describe('pending purges', () => {
     const { cdn, open, pass, passFor, objects } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     const first = await purge(one, { prefix: 'icons/' });
-    await one.vanish();
+    await one.suspend();
     await passFor(60_000);
     expect(other.log.count(TAKEN_OVER)).toBe(1);
-    one.returns();
+    one.resume();
     const second = await purge(one, { prefix: 'emojis/' });
     await pass(async () => (await request(other, '/purges')).body.count === 0);
     const ids = [first, second];
@@ -334,9 +334,9 @@ describe('pending purges', () => {
     const { cdn, open, pass, clock } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     const id = await purge(one, { prefix: 'icons/' });
-    await pass(() => cdn.taken.length === 1);
-    await one.vanish();
-    await pass(() => cdn.taken.length === 2);
+    await pass(() => cdn.purges.length === 1);
+    await one.suspend();
+    await pass(() => cdn.purges.length === 2);
     expect(clock.nowMs()).toBeGreaterThanOrEqual(SECOND_ROUND_MS);
     expect(clock.nowMs()).toBeLessThanOrEqual(SECOND_ROUND_MS + 10_000);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
@@ -347,7 +347,7 @@ describe('pending purges', () => {
     const apps = [await open(), await open(), await open()];
     for (const app of apps) await purge(app, { assets: [`icons/${apps.indexOf(app)}/ab`] });
     cdn.faults.push(...new Array<Fault>(12).fill('failed'));
-    await pass(() => cdn.taken.length === 6);
+    await pass(() => cdn.purges.length === 6);
     await passFor(120_000);
     expect([...cdn.counts().values()]).toEqual([2, 2, 2]);
     expect(apps.map((app) => app.log.count(TAKEN_OVER))).toEqual([0, 0, 0]);
@@ -383,7 +383,7 @@ describe('pending purges', () => {
     expect(purges.map(({ id }: { id: string }) => id)).toEqual([second, first]);
     await pass(() => cdn.counts().size === 3);
     // The tag key stays, and one of the purges has finished its first round.
-    expect(cdn.taken.map(({ tags }) => tags).sort()).toEqual([[secondTag], firstTags].sort());
+    expect(cdn.purges.map(({ tags }) => tags).sort()).toEqual([[secondTag], firstTags].sort());
     await pass(async () => (await request(app, '/purges')).body.count === 0);
     expect(cdn.counts()).toEqual(
       new Map([[secondTag, 1], ...firstTags.map((tag) => [tag, 2])] as never),
@@ -408,7 +408,7 @@ describe('pending purges', () => {
       count: 1,
       purges: [{ id, status: 'pending', reason, pendingSeconds: expect.any(Number) }],
     });
-    await pass(() => cdn.taken.length === 2);
+    await pass(() => cdn.purges.length === 2);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
     clock.advance(24 * HOUR_MS);
     await passFor(10_000);
@@ -425,8 +425,8 @@ describe('a block', () => {
     const { cdn, app, pass } = await useCdnApp('fastly', { settings });
     const [tag, directory] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
-    await pass(() => cdn.taken.length === 2);
-    expect(cdn.taken.map(({ tags }) => tags)).toEqual(Array(2).fill([tag, directory]));
+    await pass(() => cdn.purges.length === 2);
+    expect(cdn.purges.map(({ tags }) => tags)).toEqual(Array(2).fill([tag, directory]));
     const { statusCode, headers } = await app.get('/icons/1/ab.webp?size=16');
     expect([statusCode, headers['surrogate-key']]).toEqual([451, undefined]);
   });
@@ -439,9 +439,9 @@ describe('a block', () => {
     await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
     const sha256 = [hash('sha256', samples.jpeg)];
     expect((await block(one, { sha256 })).statusCode).toBe(200);
-    await expect.poll(() => cdn.taken.length).toBe(1);
-    await pass(() => cdn.taken.length === 2);
-    expect(cdn.taken.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
+    await expect.poll(() => cdn.purges.length).toBe(1);
+    await pass(() => cdn.purges.length === 2);
+    expect(cdn.purges.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
   });
 
   test('by SHA-256 purges a large original that was sent before it was hashed', async () => {
@@ -452,7 +452,7 @@ describe('a block', () => {
     app.originals.put('attachments/1/2/a.bin', bytes);
     expect((await block(app, { sha256: [hash('sha256', bytes)] })).statusCode).toBe(200);
     const [tag] = await tagsOf(app, '/attachments/1/2/a.bin');
-    await expect.poll(() => cdn.taken.map(({ tags }) => tags)).toEqual([[tag]]);
+    await expect.poll(() => cdn.purges.map(({ tags }) => tags)).toEqual([[tag]]);
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
   });
 

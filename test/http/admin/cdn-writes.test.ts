@@ -19,7 +19,7 @@ test('a purge whose stored state is confirmed by a 412 stays with its process', 
   };
   const response = await sendToAdmin(app, '/purge', { assets: ['icons/1/ab'] });
   expect(response.statusCode).toBe(202);
-  await pass(() => cdn.taken.length === 2);
+  await pass(() => cdn.purges.length === 2);
   expect([lost, clock.nowMs()]).toEqual([2, SECOND_ROUND_MS]);
   expect(app.log.count('took over purges whose lease had expired')).toBe(0);
 });
@@ -41,7 +41,7 @@ test('stores the states of many purges with a limited number of concurrent write
     current -= 1;
     return write(...args);
   };
-  await pass(() => cdn.taken.length > 0);
+  await pass(() => cdn.purges.length > 0);
   await vi.waitFor(() => expect(count).toBeGreaterThanOrEqual(100));
   // Eight of them, and eight renewals of leases.
   expect(maximum).toBeLessThanOrEqual(16);
@@ -55,10 +55,10 @@ test('a repeated block makes other replicas purge again', async () => {
   await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
   const block = () => sendToAdmin(one, '/blocks', { sha256: [hash('sha256', samples.jpeg)] });
   await block();
-  await expect.poll(() => cdn.taken.length, { timeout: 5_000 }).toBe(1);
-  await pass(() => cdn.taken.length === 2);
+  await expect.poll(() => cdn.purges.length, { timeout: 5_000 }).toBe(1);
+  await pass(() => cdn.purges.length === 2);
   await block();
-  await expect.poll(() => cdn.taken.length, { timeout: 5_000 }).toBe(3);
+  await expect.poll(() => cdn.purges.length, { timeout: 5_000 }).toBe(3);
   const { blocks } = (await one.requestAdmin('/blocks', { headers: withToken })).json();
   expect(Object.keys(blocks[0])).toEqual(['kind', 'value', 'hidden', 'note']);
 });

@@ -165,7 +165,7 @@ test('a block that waits for the result store has already purged the CDN and cut
     isDone = true;
   });
   expect(await receive()).toBeLessThan(large.length);
-  await pass(() => cdn.taken.length === 1);
+  await pass(() => cdn.purges.length === 1);
   expect((await app.get(`/${key}`)).statusCode).toBe(451);
   expect(isDone).toBe(false);
   removal.resolve();

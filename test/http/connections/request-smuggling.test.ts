@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { collect, parseResponse, sendBytes } from '../../support/http/raw-http.ts';
 import { readResponses } from '../../support/http/wire-response.ts';
 import { shareTestApp } from '../../support/test-app.ts';
-import { chunked, get, line, NO_CHUNKS } from '../../surface/unsound-messages.ts';
+import { chunked, get, line, NO_CHUNKS } from '../../surface/malformed-messages.ts';
 
 const app = shareTestApp();
 

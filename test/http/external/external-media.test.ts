@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { standStill } from '../../support/deferred.ts';
+import { blockThread } from '../../support/deferred.ts';
 import {
   type ExternalApp,
   outcomeOf,
@@ -111,7 +111,7 @@ test('a deadline that passes while this process is blocked is not a 504', async 
   const site = await useHostileServer();
   // The response arrives before the deadline can be noticed.
   site.behaviours.set('/answers', (socket) => {
-    standStill(1_600);
+    blockThread(1_600);
     socket.write(head);
     socket.end(samples.jpeg);
   });

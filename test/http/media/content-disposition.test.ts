@@ -74,7 +74,13 @@ it.each(
     ],
     attachment: [
       ...['text/html; charset=utf-8', 'text/css', 'text/javascript', 'text/xml', 'text/vcard'],
-      ...['image/svg+xml', 'IMAGE/SVG+XML; charset=utf-8', 'image/unheard-of', 'image/*', 'audio'],
+      ...[
+        'image/svg+xml',
+        'IMAGE/SVG+XML; charset=utf-8',
+        'image/ignoredChunks-of',
+        'image/*',
+        'audio',
+      ],
       ...['application/xml', 'application/pdf', 'application/octet-stream', 'constructor', ''],
     ],
   }),

@@ -117,7 +117,7 @@ describe('in a bucket', () => {
     const bucket = await useLocalS3({
       buckets: ['originals', 'uploads'],
       allowMismatchedSignatures: true,
-      takesUploadsBack: true,
+      canAbortUploads: true,
     });
     const app = await useTestApp({
       settings: {

@@ -58,7 +58,7 @@ function refusal(status: string, code: string, message = 'No.', head = ''): Faul
 
 function response(status: string, body: string, head = ''): Fault {
   const bytes = `HTTP/1.1 ${status}\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`;
-  return { kind: 'answer', bytes };
+  return { kind: 'response', bytes };
 }
 
 const unframed =
@@ -71,7 +71,7 @@ const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: numb
   'a body that is cut before its last byte': [{ kind: 'cut', afterBytes: lastByte }, /aborted/],
   'a reset in the body': [{ kind: 'reset', afterBytes: 1_000 }, /aborted|ECONNRESET/],
   'a body that stops': [{ kind: 'stall', afterBytes: 1_000 }, /ORIGIN_TIMEOUT.* for 600 ms/],
-  garbage: [{ kind: 'answer', bytes: '\0\x01garbage\r\n\r\n' }, /ORIGIN_ERROR.*HPE_/],
+  garbage: [{ kind: 'response', bytes: '\0\x01garbage\r\n\r\n' }, /ORIGIN_ERROR.*HPE_/],
   '500': [
     refusal('500 Internal Server Error', 'InternalError'),
     /ORIGIN_ERROR.*InternalError \(HTTP 500, attempts: 3\): No\./,
@@ -103,7 +103,7 @@ const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: numb
   ],
   'an object without an ETag': [response('200 OK', 'bytes'), /ORIGIN_ERROR.*no ETag/],
   'an object without a length': [
-    { kind: 'answer', bytes: unframed },
+    { kind: 'response', bytes: unframed },
     /ORIGIN_ERROR.*no Content-Length/,
   ],
 };
@@ -166,11 +166,11 @@ test('a read of S3 is sent again on a new connection when a reused one stays sil
   proxy.silence();
   // The first read also closes the other idle connections, which may be dead, too.
   expect((await read(origin)).equals(samples.png)).toBe(true);
-  expect([proxy.unheard, proxy.accepted, proxy.connections]).toEqual([1, 5, 1]);
+  expect([proxy.ignoredChunks, proxy.accepted, proxy.connections]).toEqual([1, 5, 1]);
   await readAll(4);
   proxy.silence();
   for (const bytes of await readAll(4)) expect(bytes.equals(samples.png)).toBe(true);
-  expect([proxy.unheard, proxy.accepted]).toEqual([5, 12]);
+  expect([proxy.ignoredChunks, proxy.accepted]).toEqual([5, 12]);
 });
 
 test('a read of S3 waits longer than the connect deadline for a response on a new connection', async () => {
@@ -183,7 +183,7 @@ test('a read of S3 waits longer than the connect deadline for a response on a ne
 
 test.each<[string, number, Fault]>([
   ['waits for its next attempt', 0.99, refusal('503 Slow Down', 'SlowDown')],
-  ['has had no response', 0, { kind: 'answer', bytes: '' }],
+  ['has had no response', 0, { kind: 'response', bytes: '' }],
 ])('a read of S3 that %s ends with its signal', async (_, random, fault) => {
   vi.spyOn(Math, 'random').mockReturnValue(random);
   proxy.spoil(fault);

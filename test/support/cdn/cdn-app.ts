@@ -39,8 +39,8 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
     const self = { sleeping: 0 };
     let gate = defer<void>();
     gate.resolve();
-    /** Resumes the app where `vanish` stopped it. */
-    const returns = (): void => {
+    /** Resumes the app where `suspend` stopped it. */
+    const resume = (): void => {
       gate.resolve();
       present.add(self);
     };
@@ -71,18 +71,18 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
     };
     onTestFinished(close);
     /** Stops the app between two I/O calls, like a killed or suspended process. */
-    const vanish = async (): Promise<void> => {
+    const suspend = async (): Promise<void> => {
       await settle();
       present.delete(self);
       gate = defer();
     };
-    return { ...app, close, vanish, returns };
+    return { ...app, close, suspend, resume };
   };
   /** Waits until both loops of each app sleep: CDN calls and heartbeats. */
   const settle = async (): Promise<void> => {
     const isBusy = () => [...present].some(({ sleeping }) => sleeping < 2);
     do await nextTurn();
-    while (isBusy() || cdn.underWay() > 0);
+    while (isBusy() || cdn.countPending() > 0);
   };
   /** Advances the clock until a condition holds, or by `maxMs`. */
   const pass = async (

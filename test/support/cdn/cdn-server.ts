@@ -14,17 +14,17 @@ export const AWS_KEYS = {
 } as const;
 
 /** Error response to a call. */
-type Refusal = 'limited' | 'limited with time' | 'failed' | 'refused' | 'denied';
+type ApiError = 'limited' | 'limited with time' | 'failed' | 'refused' | 'denied';
 
 /** Failure of a call: an error response, or none. */
-export type Fault = Refusal | 'hang' | 'reset';
+export type Fault = ApiError | 'hang' | 'reset';
 
 interface Call extends Pick<IncomingMessage, 'method' | 'headers'> {
   readonly path: string | undefined;
   readonly body: string;
 }
 
-interface Answer {
+interface ApiResponse {
   readonly status: number;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -34,17 +34,17 @@ interface Answer {
 
 /** API of one CDN, with its rate limit. */
 interface Api {
-  answer(call: Call, nowMs: number): Answer;
-  readonly faults: Readonly<Record<Refusal, Answer>>;
+  respond(call: Call, nowMs: number): ApiResponse;
+  readonly faults: Readonly<Record<ApiError, ApiResponse>>;
 }
 
 /** Starts the API of a CDN; its rate limit uses the clock `nowMs`. */
 export async function startCdnApi(name: CdnName, nowMs = (): number => performance.now()) {
   const api = apis[name]();
-  const taken: { readonly atMs: number; readonly tags: readonly string[] }[] = [];
+  const purges: { readonly atMs: number; readonly tags: readonly string[] }[] = [];
   const statuses: number[] = [];
   const faults: Fault[] = [];
-  let underWay = 0;
+  let pending = 0;
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await text(request);
     const fault = faults.shift();
@@ -55,15 +55,15 @@ export async function startCdnApi(name: CdnName, nowMs = (): number => performan
     }
     const { method, url: path, headers } = request;
     const call = { method, path, headers, body };
-    const answer = fault === undefined ? api.answer(call, nowMs()) : api.faults[fault];
-    statuses.push(answer.status);
-    if (answer.tags !== undefined) taken.push({ atMs: nowMs(), tags: answer.tags });
-    response.writeHead(answer.status, answer.headers).end(answer.body);
+    const apiResponse = fault === undefined ? api.respond(call, nowMs()) : api.faults[fault];
+    statuses.push(apiResponse.status);
+    if (apiResponse.tags !== undefined) purges.push({ atMs: nowMs(), tags: apiResponse.tags });
+    response.writeHead(apiResponse.status, apiResponse.headers).end(apiResponse.body);
   };
   const server = createServer((request, response) => {
-    underWay += 1;
+    pending += 1;
     response.once('close', () => {
-      underWay -= 1;
+      pending -= 1;
     });
     void respond(request, response);
   });
@@ -71,17 +71,17 @@ export async function startCdnApi(name: CdnName, nowMs = (): number => performan
   return {
     /** Base URL for `EDGE_API`. */
     url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
-    taken,
+    purges,
     /** All statuses in order; 0 for no response. */
     statuses,
     /** Failures of the next calls, in order. */
     faults,
     /** Number of calls without a complete response. */
-    underWay: () => underWay,
+    countPending: () => pending,
     /** Number of purges of each tag. */
     counts: () => {
       const counts = new Map<string, number>();
-      for (const tag of taken.flatMap(({ tags }) => tags))
+      for (const tag of purges.flatMap(({ tags }) => tags))
         counts.set(tag, (counts.get(tag) ?? 0) + 1);
       return counts;
     },
@@ -102,7 +102,7 @@ function createBucket(size: number, refillMs: number) {
   };
 }
 
-const json = (status: number, value: object, headers = {}): Answer => ({
+const json = (status: number, value: object, headers = {}): ApiResponse => ({
   status,
   body: JSON.stringify(value),
   headers: { 'content-type': 'application/json', ...headers },
@@ -112,10 +112,10 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
   /** developers.cloudflare.com: "Purge cache", "Purge cache by cache-tags", the API's "Purge Cached Content". */
   cloudflare: () => {
     const admit = createBucket(25, 12_000);
-    const refusal = (status: number, code: number, message: string, headers = {}): Answer =>
+    const refusal = (status: number, code: number, message: string, headers = {}): ApiResponse =>
       json(status, { success: false, errors: [{ code, message }], messages: [] }, headers);
     return {
-      answer: ({ method, path, headers, body }, nowMs) => {
+      respond: ({ method, path, headers, body }, nowMs) => {
         const isPath = path === `/client/v4/zones/${CDN_ZONE}/purge_cache`;
         if (method !== 'POST' || !isPath) return refusal(404, 7003, 'No route');
         if (headers.authorization !== `Bearer ${CDN_TOKEN}`) {
@@ -143,7 +143,7 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
   fastly: () => {
     const calls: { readonly atMs: number; readonly keys: number }[] = [];
     return {
-      answer: ({ method, path, headers, body }, nowMs) => {
+      respond: ({ method, path, headers, body }, nowMs) => {
         if (method !== 'POST' || path !== `/service/${CDN_ZONE}/purge`) {
           return json(404, { msg: 'Record not found' });
         }
@@ -171,7 +171,7 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
   bunny: () => {
     const admit = createBucket(120, 200);
     return {
-      answer: ({ method, path, headers, body }, nowMs) => {
+      respond: ({ method, path, headers, body }, nowMs) => {
         if (method !== 'POST' || path !== `/pullzone/${CDN_ZONE}/purgeCache`)
           return { status: 404 };
         if (headers.accesskey !== CDN_TOKEN) return { status: 401 };
@@ -194,12 +194,12 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
   cloudfront: () => {
     /** Invalidations by caller reference. */
     const batches = new Map<string, { readonly items: string; count: number; endsAtMs: number }>();
-    const error = (status: number, code: string, message = 'No.'): Answer => ({
+    const error = (status: number, code: string, message = 'No.'): ApiResponse => ({
       status,
       body: `<?xml version="1.0"?><ErrorResponse xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error><RequestId>1</RequestId></ErrorResponse>`,
     });
     return {
-      answer: (call, nowMs) => {
+      respond: (call, nowMs) => {
         const { method, path, body } = call;
         if (method !== 'POST' || path !== `/2020-05-31/distribution/${CDN_ZONE}/invalidation`) {
           return error(404, 'NoSuchDistribution');

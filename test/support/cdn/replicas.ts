@@ -12,7 +12,7 @@ import { CDN_TOKEN, startCdnApi } from './cdn-server.ts';
 type Settings = Readonly<Record<string, string>>;
 
 /** Storage of the block list that the replicas of a test share. */
-interface ListPlace {
+interface ListStorage {
   readonly settings: Settings;
   /** Lists the names of files or objects. */
   readonly names: () => Promise<readonly string[]>;
@@ -23,7 +23,7 @@ interface ListPlace {
 /** Delay of the second round of a purge: TRANSFORM_TIMEOUT_MS of these tests, plus 30 s. */
 const SECOND_ROUND_MS = 31_000;
 
-const slowly = { timeout: 120_000, interval: 200 };
+const slowPoll = { timeout: 120_000, interval: 200 };
 
 /** Starts replicas as separate processes, which a test can kill and restart. */
 async function useReplicas(count: number, settings: Settings) {
@@ -70,10 +70,10 @@ async function readList(replica: Replica) {
 }
 
 /** Describes purges and blocks while processes are killed, for one storage of the list. */
-export function describeReplicas(name: string, openPlace: () => Promise<ListPlace>): void {
-  const useWorld = async (count: number) => {
+export function describeReplicas(name: string, openStorage: () => Promise<ListStorage>): void {
+  const startReplicas = async (count: number) => {
     const cdn = await startCdnApi('fastly');
-    const place = await openPlace();
+    const place = await openStorage();
     const replicas = await useReplicas(count, {
       ...cdnSettings('fastly', cdn),
       ...place.settings,
@@ -83,39 +83,39 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
   };
 
   describe(`purges of replicas whose list is in ${name}`, () => {
-    test('are sent twice each, although the process is killed in the middle of a call', async () => {
-      const { cdn, replicas } = await useWorld(3);
+    test('are sent twice if the process is killed during a call', async () => {
+      const { cdn, replicas } = await startReplicas(3);
       const [victim, other] = replicas;
       cdn.faults.push('hang');
       const ids: string[] = [];
       for (const id of [1, 2, 3]) ids.push(await victim.purge(`emojis/${id}`));
-      await expect.poll(() => cdn.underWay()).toBe(1);
+      await expect.poll(() => cdn.countPending()).toBe(1);
       await victim.kill();
       expect(await Promise.all(ids.map(other.statusOf))).toEqual(Array(3).fill('pending'));
       expect((await other.request('/purges')).body.count).toBe(3);
       await expect
-        .poll(() => Promise.all(ids.map(other.statusOf)), slowly)
+        .poll(() => Promise.all(ids.map(other.statusOf)), slowPoll)
         .toEqual(Array(3).fill('done'));
       expect([...cdn.counts().values()]).toEqual([2, 2, 2]);
       for (const replica of replicas) expect(replica.output()).not.toContain(CDN_TOKEN);
     });
 
-    test('have their second round on time, although the process is killed after the first', async () => {
-      const { cdn, replicas } = await useWorld(2);
+    test('have their second round on time if the process is killed after the first', async () => {
+      const { cdn, replicas } = await startReplicas(2);
       const [victim, other] = replicas;
       const id = await victim.purge('emojis/1');
-      await expect.poll(() => cdn.taken.length).toBe(1);
+      await expect.poll(() => cdn.purges.length).toBe(1);
       await sleep(3_000); // until the round is stored
       await victim.kill();
-      await expect.poll(() => other.statusOf(id), slowly).toBe('done');
-      const [first, second] = cdn.taken.map(({ atMs }) => atMs);
+      await expect.poll(() => other.statusOf(id), slowPoll).toBe('done');
+      const [first, second] = cdn.purges.map(({ atMs }) => atMs);
       const waitedMs = (second ?? 0) - (first ?? 0);
       expect(waitedMs).toBeGreaterThan(SECOND_ROUND_MS - 500);
       expect(waitedMs).toBeLessThan(SECOND_ROUND_MS + 15_000);
     });
 
-    test('are continued by the next start of the only process, and at once after a regular stop', async () => {
-      const { cdn, replicas } = await useWorld(1);
+    test('continue after a restart of the only process, immediately after a regular stop', async () => {
+      const { cdn, replicas } = await startReplicas(1);
       const [only] = replicas;
       cdn.faults.push('failed', 'failed', 'failed', 'failed', 'failed');
       const ids = [await only.purge('emojis/1'), await only.purge('emojis/2')];
@@ -129,12 +129,12 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       await only.kill();
       await only.start();
       await expect
-        .poll(() => Promise.all(ids.map(only.statusOf)), slowly)
+        .poll(() => Promise.all(ids.map(only.statusOf)), slowPoll)
         .toEqual(['done', 'done']);
     });
 
-    test('are sent twice and not more often, if no process is killed', async () => {
-      const { cdn, replicas } = await useWorld(3);
+    test('are sent exactly twice if no process is killed', async () => {
+      const { cdn, replicas } = await startReplicas(3);
       cdn.faults.push('failed', 'reset', 'failed');
       const ids: string[] = [];
       for (let id = 1; id <= 12; id += 1) {
@@ -143,15 +143,15 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       }
       const [first] = replicas;
       await expect
-        .poll(() => Promise.all(ids.map(first.statusOf)), slowly)
+        .poll(() => Promise.all(ids.map(first.statusOf)), slowPoll)
         .toEqual(Array(12).fill('done'));
       expect([...cdn.counts().values()]).toEqual(Array(12).fill(2));
     });
   });
 
-  test(`a list and a journal of an earlier release in ${name} are converted by one of several processes`, async () => {
+  test(`one of several processes converts the list and journal of an earlier release in ${name}`, async () => {
     const cdn = await startCdnApi('fastly');
-    const place = await openPlace();
+    const place = await openStorage();
     const directory = 'test/http/blocks/earlier';
     const laterMs = Date.now() - 1_795_864_020_000;
     for (const file of await readdir(directory)) {
@@ -174,7 +174,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
     ];
     const [replica] = replicas;
     await expect
-      .poll(() => Promise.all(pending.map((id) => replica?.statusOf(id))), slowly)
+      .poll(() => Promise.all(pending.map((id) => replica?.statusOf(id))), slowPoll)
       .toEqual(['done', 'done']);
     expect([...cdn.counts()].sort()).toEqual([
       ['62f505dfed97d6ee', 2],
@@ -190,8 +190,8 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
   });
 
   describe(`blocks of replicas whose list is in ${name}`, () => {
-    test('are all kept that were confirmed, although processes are killed while they write', async () => {
-      const place = await openPlace();
+    test('remain if confirmed, also when processes are killed during writes', async () => {
+      const place = await openStorage();
       const replicas = await useReplicas(3, place.settings);
       const confirmed = new Set<string>();
       let isOver = false;
@@ -233,8 +233,8 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       expect(left).toEqual([place.listName]);
     });
 
-    test('are followed by the others within BLOCKLIST_POLL_SECONDS, and after a start', async () => {
-      const place = await openPlace();
+    test('reach other replicas within BLOCKLIST_POLL_SECONDS, and after a start', async () => {
+      const place = await openStorage();
       const settings = { ...place.settings, BLOCKLIST_POLL_SECONDS: '1' };
       const [first, second, third] = await useReplicas(3, settings);
       if (!first || !second || !third) return expect.fail('there are three replicas');

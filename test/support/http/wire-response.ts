@@ -36,7 +36,7 @@ export function readResponses(bytes: Buffer): readonly WireResponse[] {
   if (bytes.length === 0) return [];
   const read = readResponse(bytes, false);
   if (read === undefined) {
-    throw new Error(`a response cut off: ${JSON.stringify(bytes.toString('latin1', 0, 80))}`);
+    throw new Error(`truncated response: ${JSON.stringify(bytes.toString('latin1', 0, 80))}`);
   }
   return [read.response, ...readResponses(read.rest)];
 }
@@ -45,13 +45,13 @@ export function readResponses(bytes: Buffer): readonly WireResponse[] {
 export function readHead(head: Buffer): Pick<WireResponse, 'status' | 'headers'> {
   const [statusLine = '', ...lines] = head.toString('latin1').split('\r\n');
   const status = /^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]*$/.exec(statusLine)?.[1];
-  if (status === undefined) throw new Error(`no status line: ${JSON.stringify(statusLine)}`);
+  if (status === undefined) throw new Error(`invalid status line: ${JSON.stringify(statusLine)}`);
   const headers = new Map<string, string>();
   for (const line of lines) {
     const [, name, value] = /^([A-Za-z0-9-]+): ([ -~]+)$/.exec(line) ?? [];
     if (name === undefined || value === undefined)
-      throw new Error(`no header: ${JSON.stringify(line)}`);
-    if (headers.has(name.toLowerCase())) throw new Error(`a header twice: ${line}`);
+      throw new Error(`invalid header: ${JSON.stringify(line)}`);
+    if (headers.has(name.toLowerCase())) throw new Error(`duplicate header: ${line}`);
     headers.set(name.toLowerCase(), value);
   }
   return { status: Number(status), headers: Object.fromEntries(headers) };

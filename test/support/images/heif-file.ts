@@ -129,7 +129,7 @@ function u64be(value: bigint): Buffer {
 }
 
 /** Extracts the coded image of a file with one item, except some properties. */
-export function takeApart(file: Buffer, ...without: readonly string[]): HeifItem {
+export function extractImage(file: Buffer, ...without: readonly string[]): HeifItem {
   const types = ['av1C', 'hvcC', 'ispe', 'pixi', 'colr'].filter((type) => !without.includes(type));
   const properties = types.flatMap((type) => {
     const at = file.indexOf(type, 0, 'latin1') - 4;
@@ -159,13 +159,13 @@ export const clap = (width: number, height: number, x = 0, y = 0): Buffer =>
 
 /** Returns the item of a sample with additional properties. */
 export function withProperties(name: string, ...more: readonly Uint8Array[]): HeifItem {
-  const item = takeApart(heicSample(name));
+  const item = extractImage(heicSample(name));
   return { ...item, properties: [...item.properties, ...more] };
 }
 
 /** Returns the coded image of a sample with another declared size. */
 export function saying(name: string, widthPx: number, heightPx = widthPx): HeifItem {
-  const { properties, ...rest } = takeApart(heicSample(name), 'ispe');
+  const { properties, ...rest } = extractImage(heicSample(name), 'ispe');
   return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties] };
 }
 

@@ -21,7 +21,7 @@ const tolerances = {
     /** pixelmatch's threshold on the distance in YIQ: 0.1 is a step of about 26 of 255 in grey. */
     pixelThreshold: 0.05,
     /** Maximum fraction of a frame's pixels over the threshold. */
-    maxDifferingShare: 0.005,
+    maxDifferingFraction: 0.005,
     /** Maximum mean difference of a frame per channel, in levels of 255; alpha weights colours. */
     maxMeanDifference: 0.5,
     /** Minimum difference of alpha that counts, in levels of 255. */
@@ -29,7 +29,7 @@ const tolerances = {
   },
   palette: {
     pixelThreshold: 0.1,
-    maxDifferingShare: 0.015,
+    maxDifferingFraction: 0.015,
     maxMeanDifference: 2,
     alphaThreshold: 128,
   },
@@ -125,18 +125,18 @@ function compareFrames(
 ): string[] {
   const pixels = widthPx * heightPx;
   const found: string[] = [];
-  const reportShare = (count: number, what: string): void => {
-    if (count > pixels * tolerance.maxDifferingShare) {
+  const reportFraction = (count: number, what: string): void => {
+    if (count > pixels * tolerance.maxDifferingFraction) {
       const percent = (100 * count) / pixels;
       found.push(`${what} of ${percent.toFixed(2)} % of the pixels differs`);
     }
   };
   // Includes antialiased pixels: pixelmatch would otherwise ignore a shift by one pixel.
   const options = { threshold: tolerance.pixelThreshold, includeAA: true };
-  reportShare(pixelmatch(expected, actual, undefined, widthPx, heightPx, options), 'the colour');
+  reportFraction(pixelmatch(expected, actual, undefined, widthPx, heightPx, options), 'the colour');
   const isOtherAlpha = (sample: number, at: number): boolean =>
     at % 4 === 3 && Math.abs(sample - (actual[at] ?? 0)) >= tolerance.alphaThreshold;
-  reportShare(expected.filter(isOtherAlpha).length, 'the alpha');
+  reportFraction(expected.filter(isOtherAlpha).length, 'the alpha');
   measureMeanDifferences(expected, actual).forEach((mean, channel) => {
     if (mean > tolerance.maxMeanDifference) {
       found.push(`${channelNames[channel]} differs by ${mean.toFixed(2)} levels in the mean`);
@@ -161,7 +161,7 @@ function findBetterNeighbour(
 
 const channelNames = ['red', 'green', 'blue', 'alpha'];
 
-/** Returns the mean signed difference per channel: noise cancels out, a shift of all levels does not. Alpha weights colours. */
+/** Returns the mean signed difference per channel, weighted by alpha: noise cancels out, a shift of all levels does not. */
 function measureMeanDifferences(expected: Uint8Array, actual: Uint8Array): number[] {
   const sums = [0, 0, 0, 0];
   const weigh = (frame: Uint8Array, at: number): number =>

@@ -19,7 +19,7 @@ export function watchPeaks(pid: number) {
 /** @throws Error if the system does not report it */
 export function residentBytes(pid: number): number {
   const bytes = readStatus(pid, 'VmRSS');
-  if (bytes === 0) throw new Error(`The system does not tell the memory of process ${pid}.`);
+  if (bytes === 0) throw new Error(`The system does not report the memory of process ${pid}.`);
   return bytes;
 }
 

@@ -6,7 +6,7 @@ import { listenLocally } from '../processes/local-server.ts';
 /** Fault between a client and a server of HTTP/1.1. */
 export type Fault =
   /** Replaces the server's response by these bytes; without any, the client receives no response. */
-  | { readonly kind: 'answer'; readonly bytes: string }
+  | { readonly kind: 'response'; readonly bytes: string }
   /** After some bytes of the body, closes the connection, resets it, or stalls. */
   | { readonly kind: 'cut' | 'reset' | 'stall'; readonly afterBytes: number }
   /** Sends a few bytes of the response 20 times a second. */
@@ -24,7 +24,7 @@ export class FaultProxy {
   /** Number of connections accepted so far. */
   accepted = 0;
   /** Number of chunks received on silenced connections. */
-  unheard = 0;
+  ignoredChunks = 0;
   /** Number of bytes received from the server. */
   sentBytes = 0;
   /** Delay before a request is forwarded. */
@@ -63,7 +63,7 @@ export class FaultProxy {
     for (const client of this.#clients) {
       this.#silenced.add(client);
       client.removeAllListeners('data').on('data', () => {
-        this.unheard += 1;
+        this.ignoredChunks += 1;
       });
     }
   }
@@ -101,7 +101,7 @@ export class FaultProxy {
       this.requests.push(request);
       this.#times -= 1;
       const fault = this.#times < 0 ? undefined : this.#fault;
-      if (fault?.kind === 'answer') return void client.write(fault.bytes, 'latin1');
+      if (fault?.kind === 'response') return void client.write(fault.bytes, 'latin1');
       spoil = fault && createSpoiler(fault, client, server);
       if (this.delayMs === 0) server.write(request, 'latin1');
       else setTimeout(() => server.write(request, 'latin1'), this.delayMs);
@@ -116,7 +116,7 @@ export class FaultProxy {
 
 /** Returns a function that forwards one response with a fault. */
 function createSpoiler(
-  fault: Exclude<Fault, { readonly kind: 'answer' }>,
+  fault: Exclude<Fault, { readonly kind: 'response' }>,
   client: Socket,
   server: Socket,
 ): (chunk: Buffer) => void {
@@ -130,15 +130,15 @@ function createSpoiler(
       server.resume();
     };
   }
-  let answer = Buffer.alloc(0);
+  let response = Buffer.alloc(0);
   let isSpoiled = false;
   return (chunk) => {
     if (isSpoiled) return;
-    answer = Buffer.concat([answer, chunk]);
-    const end = answer.indexOf('\r\n\r\n') + 4 + fault.afterBytes;
-    if (end < 4 + fault.afterBytes || answer.length < end) return;
+    response = Buffer.concat([response, chunk]);
+    const end = response.indexOf('\r\n\r\n') + 4 + fault.afterBytes;
+    if (end < 4 + fault.afterBytes || response.length < end) return;
     isSpoiled = true;
-    const part = answer.subarray(0, end);
+    const part = response.subarray(0, end);
     if (fault.kind === 'cut') client.end(part);
     else if (fault.kind === 'stall') client.write(part);
     else client.write(part, () => setTimeout(() => client.resetAndDestroy(), 50));

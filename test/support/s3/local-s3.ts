@@ -29,7 +29,7 @@ interface LocalS3Options {
   /** For requests to the bucket itself, such as lists: the server checks the path without the slash that the SDK signs. */
   readonly allowMismatchedSignatures?: boolean;
   /** Whether uploads can be aborted, which s3rver does not support. */
-  readonly takesUploadsBack?: boolean;
+  readonly canAbortUploads?: boolean;
   /** Delays each request. */
   readonly beforeRequest?: (request: LocalS3Request) => Promise<void> | void;
 }
@@ -41,10 +41,10 @@ interface LocalS3Options {
 export async function useLocalS3({
   buckets = ['originals'],
   allowMismatchedSignatures = false,
-  takesUploadsBack = false,
+  canAbortUploads = false,
   beforeRequest,
 }: LocalS3Options = {}) {
-  mendStore();
+  patchStore();
   Object.assign(process.env, LOCAL_CREDENTIALS);
   const { path: directory } = await useTemporaryDirectory();
   const server = new S3rver({
@@ -65,7 +65,7 @@ export async function useLocalS3({
   server.middleware.unshift(async (context, next) => {
     const { method, query } = context;
     await beforeRequest?.({ method, query });
-    if (!takesUploadsBack || method !== 'DELETE' || query.uploadId === undefined) return next();
+    if (!canAbortUploads || method !== 'DELETE' || query.uploadId === undefined) return next();
     await rm(join(uploads, query.uploadId), { recursive: true, force: true });
     context.status = 204;
   });
@@ -80,7 +80,7 @@ export async function useLocalS3({
 }
 
 /** Works around three bugs of the server's store. */
-function mendStore(): void {
+function patchStore(): void {
   // File names, the key with a suffix, can be too long. Only such names are replaced, because lists read keys from names.
   FilesystemStore.encodeKeyPath = (key) => {
     const [, directory = '', name = ''] = /^(.*\/)?(.*)$/s.exec(key) ?? [];
@@ -95,7 +95,7 @@ function mendStore(): void {
   };
   // The server treats end 0 as a missing end; `Object(0)` is truthy.
   FilesystemStore.prototype.getObject = function (bucket, key, options) {
-    const mended = options?.end === 0 ? { ...options, end: Object(0) } : options;
-    return getObject.call(this, bucket, key, mended);
+    const patched = options?.end === 0 ? { ...options, end: Object(0) } : options;
+    return getObject.call(this, bucket, key, patched);
   };
 }

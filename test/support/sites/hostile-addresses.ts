@@ -23,20 +23,20 @@ documentation TEST-NET-3 (RFC 5737): 203.0.113.0 203.0.113.255
 multicast (RFC 5771): 224.0.0.0 224.0.0.1 233.252.0.1 239.255.255.255
 reserved (RFC 1112): 240.0.0.0 250.1.1.1 255.255.255.254
 broadcast (RFC 919): 255.255.255.255
-public by its number alone (Azure): 168.63.129.16
+internal despite a public number (Azure): 168.63.129.16
 unspecified (RFC 4291): :: 0:0:0:0:0:0:0:0
 loopback v6 (RFC 4291): ::1 0:0:0:0:0:0:0:1 000:0:0000::01
 mapped IPv4 (RFC 4291): ::ffff:127.0.0.1 ::fFFf:127.0.0.1 ::ffff:7f00:1 ::ffff:10.0.0.1
   ::ffff:169.254.169.254 ::ffff:0.0.0.0 0:0:0:0:0:ffff:c0a8:101
 compatible IPv4 (RFC 4291): ::127.0.0.1 ::7f00:1 ::10.0.0.1 ::a9fe:a9fe ::8.8.8.8
 translated IPv4 (RFC 6145): ::ffff:0:127.0.0.1 ::ffff:0:a9fe:a9fe
-NAT64 of what is not public (RFC 6052): 64:ff9b::7f00:1 64:ff9b::10.0.0.1 64:ff9b::169.254.169.254
+NAT64 of a private address (RFC 6052): 64:ff9b::7f00:1 64:ff9b::10.0.0.1 64:ff9b::169.254.169.254
   64:ff9b::0.0.0.0
 local NAT64 (RFC 8215): 64:ff9b:1::7f00:1 64:ff9b:1::a00:1 64:ff9b:1:a9fe:a9:fe00::
   64:ff9b:1::8.8.8.8 64:ff9b:1:ffff:ffff:ffff:ffff:ffff
 discard only (RFC 6666): 100:: 100::1 100::ffff:ffff:ffff:ffff
 dummy (RFC 9780): 100:0:0:1:: 100:0:0:1::1
-Teredo of what is not public (RFC 4380): 2001:0:7f00:1::1 2001:0:808:808:0:0:80ff:fffe
+Teredo of a private address (RFC 4380): 2001:0:7f00:1::1 2001:0:808:808:0:0:80ff:fffe
   2001:0:a9fe:a9fe:8000:63bf:f7f7:f7f7
 IETF protocol assignments v6 (RFC 2928): 2001:1:: 2001:1::1 2001:1ff:ffff::
 benchmarking v6 (RFC 5180): 2001:2:: 2001:2:0:ffff::1
@@ -45,15 +45,15 @@ AS112 v6 (RFC 7535, RFC 7534): 2001:4:112::1 2620:4f:8000::1
 ORCHID (RFC 4843, RFC 7343): 2001:10::1 2001:20::1 2001:2f:ffff::1
 drones (RFC 9374): 2001:30::1 2001:3f:ffff::1
 documentation v6 (RFC 3849, RFC 9637): 2001:db8:: 2001:db8::1 3fff::1 3fff:fff::1
-6to4 of what is not public (RFC 3056): 2002:7f00:1::1 2002:a00:1:: 2002:a9fe:a9fe::1
+6to4 of a private address (RFC 3056): 2002:7f00:1::1 2002:a00:1:: 2002:a9fe:a9fe::1
   2002:c0a8:101::1 2002:0:0::
 segment routing (RFC 9602): 5f00::1 5f00:ffff::1
 unique local, and the metadata of AWS (RFC 4193): fc00:: fc00::1 fd00:ec2::254 fdff::1
 link local v6 (RFC 4291): fe80:: fe80::1 febf:ffff::1
 site local (RFC 3879): fec0::1 feff::1
 multicast v6 (RFC 4291): ff00:: ff02::1 ff0e::1 ffff::1
-given out to nobody (RFC 4291): 200::1 1000::1 4000::1 8000::1 c000::1 e000::1
-ISATAP of what is not public (RFC 5214): 2a00:1450::5efe:7f00:1 2a00:1450::5efe:a00:1
+unassigned (RFC 4291): 200::1 1000::1 4000::1 8000::1 c000::1 e000::1
+ISATAP of a private address (RFC 5214): 2a00:1450::5efe:7f00:1 2a00:1450::5efe:a00:1
   2a00:1450::200:5efe:a9fe:a9fe 2606:4700::5efe:192.168.1.1
 `);
 
@@ -86,11 +86,11 @@ export const forbiddenSpellings: readonly string[] = [
   ...Object.values(
     tableOf(`
 this machine, too (CVE-2025-24354): 0.0.0.0 0 0x0 00000 [::] 0.1
-spellings that were taken for public (CVE-2023-42282, CVE-2024-29415): 0x7f.1 0x7F.0.0.1 127.1
+spellings that other software accepted as public (CVE-2023-42282, CVE-2024-29415): 0x7f.1 0x7F.0.0.1 127.1
   127.0.1 012.1.2.3 [000:0:0000::01] [::fFFf:127.0.0.1]
 the IPv4 address in an IPv6 one (CVE-2026-33480): [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:a00:1]
   [::ffff:a9fe:a9fe] [0:0:0:0:0:ffff:127.0.0.1] [::127.0.0.1] [64:ff9b::127.0.0.1] [2002:7f00:1::]
-numbers in whatever base, and of whatever size: 2130706433 0x7f000001 0X7F000001 017700000001
+numbers in any base and of any size: 2130706433 0x7f000001 0X7F000001 017700000001
   0177.0.0.1 0177.0.0.01 00000177.0.0.1 127.0.0.0x1 127.0x000000001 127.65535 2852039166
   0xa9fea9fe 0251.0376.0251.0376 169.254.43518 3232235777 167772161
 other characters for the same: １２７.０.０.１ 127。0。0。1 127．0．0．1 127｡0｡0｡1 ①②⑦.⓪.⓪.① 𝟏𝟐𝟕.𝟎.𝟎.𝟏

@@ -38,7 +38,7 @@ export async function useSiteServer(host = '127.0.0.1') {
     redirect: (path: string, location: string): void => {
       handlers.set(path, (_request, response) => {
         const bytes = Buffer.from(location).toString('latin1');
-        response.writeHead(302, { location: bytes }).end('a body that nobody reads');
+        response.writeHead(302, { location: bytes }).end('ignored');
       });
     },
     serve: (path: string, body: Uint8Array, headers: Headers = {}): void => {

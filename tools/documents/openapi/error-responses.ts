@@ -13,7 +13,7 @@ const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComp
   503: ['Retry-After'],
 };
 
-/** Members of the body beside `code` and `message` (contract §5). */
+/** Members of the body in addition to `code` and `message` (contract §5). */
 const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, Schema>>>>> = {
   INVALID_FORM_BODY: {
     errors: { type: 'array', items: { $ref: '#/components/schemas/RequestFault' } },

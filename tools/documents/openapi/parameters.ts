@@ -13,7 +13,7 @@ import { capitalize, type Parameter, type Schema } from './model.ts';
 
 const kinds = Object.keys(pathValueSyntaxes) as PathValueKind[];
 
-/** Values that lead to one of the sample originals, whatever the resource; a test asks for each. */
+/** Values of sample originals, for all resources; a test requests each. */
 const examples: Readonly<Record<PathValueKind, string>> = {
   snowflake: '1',
   hash: 'ab12',

@@ -1,17 +1,17 @@
-/** A GET with these fields besides its host, and with what follows its head. */
+/** A GET with a host, these fields, and bytes after its head. */
 export const get = (fields: string, rest = '') =>
   `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${fields}\r\n${rest}`;
-/** The same with a body in chunks. */
+/** A GET with a chunked body. */
 export const chunked = (rest: string) => get('Transfer-Encoding: chunked\r\n', rest);
 export const NO_CHUNKS = '0\r\n\r\n';
 
 export const line = (text: string): string => `${text}\r\nHost: a\r\n\r\n`;
 
 /**
- * Messages that are no HTTP/1.1, or that two servers could read in two ways: each is refused with a 400, however it is
- * cut into packets, and its connection ends.
+ * Messages that are invalid or ambiguous in HTTP/1.1: each gets a 400, regardless of packet boundaries, and its
+ * connection closes.
  */
-export const unsoundMessages: readonly (readonly [fault: string, bytes: string])[] = [
+export const malformedMessages: readonly (readonly [fault: string, bytes: string])[] = [
   ['a length and chunks', get('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', NO_CHUNKS)],
   ['chunks and a length', get('Transfer-Encoding: chunked\r\nContent-Length: 5\r\n', NO_CHUNKS)],
   ['two lengths', get('Content-Length: 5\r\nContent-Length: 6\r\n', 'xxxxx')],
@@ -81,10 +81,10 @@ export const unsoundMessages: readonly (readonly [fault: string, bytes: string])
   ['TLS', '\u0016\u0003\u0001\u0002\0\u0001\0\u0001\u00fc\u0003\u0003'.padEnd(600, '\0')],
   ['a space in the target', line('GET /attachments/1/2/a b HTTP/1.1')],
   ['NUL in the target', line('GET /attachments/1/2/\0 HTTP/1.1')],
-  // Legal in no URI, although curl sends it; Node's parser is strict (RFC 9112 §3.2).
+  // Invalid in URIs, although curl sends it; Node's parser is strict (RFC 9112 §3.2).
   ['raw UTF-8 in the target', line('GET /attachments/1/2/\u00c3\u00a9 HTTP/1.1')],
-  ['a method that is no token', line('FROB/NICATE /avatars/0.png HTTP/1.1')],
-  // A method that is on no list is a 405 only in a line that is one.
+  ['a method that is not a token', line('FROB/NICATE /avatars/0.png HTTP/1.1')],
+  // An unknown method gets a 405 only in a valid request line.
   ...[
     'BREW /avatars/0.png',
     'BREW /avatars/0.png HTTP/1.1\nHost: a\n\n',
