@@ -32,7 +32,8 @@ const PHRASES = [
   [/\bthe farthest\b/, 'the first, the last'],
   [/\bupright\b/, 'auto-oriented, rotated'],
   [/\bwalls?\b(?! (?:clock|time))/, 'sandbox, isolation'],
-  [/\bfolders?\b/, 'directory'],
+  // `folder` is a field of the log.
+  [/\bfolders?\b(?!: (?:this|directory)\b)/, 'directory'],
 ];
 
 /** Files that are checked. */

@@ -71,7 +71,7 @@ export class SiteClient {
   /** @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `request.signal.reason` */
   async fetch(request: SiteRequest): Promise<SiteResponse> {
     const { url, host, signal } = request;
-    const releaseHost = await this.#acquireHost(host, signal);
+    const freeHost = await this.#acquireHost(host, signal);
     let connection = this.#takeIdle(host, url.origin);
     try {
       let response: SiteResponse | undefined;
@@ -90,11 +90,11 @@ export class SiteClient {
       const [{ body }, used] = [response, connection];
       // Errors reach the reader of the body; without a reader, they must not throw.
       body.on('error', () => undefined);
-      body.once('close', () => void this.#keep(used).then(releaseHost));
+      body.once('close', () => void this.#keep(used).then(freeHost));
       return response;
     } catch (error) {
       await cutOff(connection);
-      releaseHost();
+      freeHost();
       signal.throwIfAborted();
       if (error instanceof MediaError) throw error;
       const message = 'The response of the site is invalid.';
@@ -110,9 +110,9 @@ export class SiteClient {
       if (isUnused && this.#hosts.get(host) === semaphore) this.#hosts.delete(host);
     };
     try {
-      const release = await semaphore.acquire(signal);
+      const free = await semaphore.acquire(signal);
       return () => {
-        release();
+        free();
         forget();
       };
     } catch (error) {
@@ -130,18 +130,18 @@ export class SiteClient {
   }
 
   async #connect({ url, host, signal }: SiteRequest): Promise<Connection> {
-    const releaseAll = await this.#acquireAll(signal);
+    const freeConnection = await this.#acquireAll(signal);
     try {
       const socket = await this.#connectToSite(url, host, signal);
       const { origin } = url;
       const connection = { host, origin, socket, client: createClient(origin, socket) };
       socket.once('close', () => {
         this.#idle.delete(connection);
-        releaseAll();
+        freeConnection();
       });
       return connection;
     } catch (error) {
-      releaseAll();
+      freeConnection();
       throw error;
     }
   }

@@ -75,7 +75,7 @@ export class ResultDirectory implements ResultStore {
     signal.throwIfAborted();
     const path = join(this.#resultsPath, storedPathOf(address));
     const read = async (): Promise<StoredResult | undefined> => {
-      const release = await this.#acquire(signal);
+      const free = await this.#acquire(signal);
       let file: OpenedFile | undefined;
       try {
         file = await openRegularFile(path);
@@ -98,10 +98,11 @@ export class ResultDirectory implements ResultStore {
         throw new Error(`The rendering ${path} cannot be read.`, { cause: error });
       } finally {
         // Closing can hang as well, so the permit remains until then.
-        if (file === undefined) release();
-        else closeFile(file, release);
+        if (file === undefined) free();
+        else closeFile(file, free);
       }
     };
+    // A hanging disk must not block the caller.
     return unlessAborted(read(), signal);
   }
 
@@ -111,9 +112,9 @@ export class ResultDirectory implements ResultStore {
     if (parts === undefined) return;
     const costBytes = fileCostBytes(parts[0].length + parts[1].length);
     if (costBytes > this.#sweeper.maxUnsweptBytes) return;
-    const release = await this.#acquire(new AbortController().signal);
+    const free = await this.#acquire(new AbortController().signal);
     if (!this.#sweeper.mayWrite(costBytes)) {
-      release();
+      free();
       throw new Error(`${this.#directory} must be swept before the next write.`);
     }
     try {
@@ -122,7 +123,7 @@ export class ResultDirectory implements ResultStore {
         temporaryPath: join(this.#directory, 'incoming', randomBytes(16).toString('hex')),
         root: this.#directory,
         onDirectoryMade: () => this.#sweeper.add(DIRECTORY_COST_BYTES),
-      }).finally(release);
+      }).finally(free);
       this.#sweeper.add(costBytes);
     } catch (error) {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return;
@@ -159,9 +160,9 @@ export class ResultDirectory implements ResultStore {
 
   async #removeAll(prefix: string, signal: AbortSignal, onStep: () => void): Promise<number> {
     const withPermit = async <Result>(step: () => Promise<Result>): Promise<Result> => {
-      const release = await this.#acquire(signal);
+      const free = await this.#acquire(signal);
       onStep();
-      return step().finally(release);
+      return step().finally(free);
     };
     const nameAt = prefix.lastIndexOf('/') + 1;
     const directory = join(this.#resultsPath, prefix.slice(0, nameAt), '.');
