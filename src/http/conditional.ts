@@ -25,17 +25,17 @@ export function isConditional(conditions: CacheConditions): boolean {
  * If-None-Match takes precedence over If-Modified-Since. It matches any tag of its list by weak comparison, or `*`; a
  * malformed list matches nothing. Dates are compared in seconds; an invalid or unknown one does not count.
  *
- * @param isMade whether the response exists. `*` matches only then, since an error takes precedence (§13.2.1)
+ * @param exists whether the response exists. `*` matches only then, since an error takes precedence (§13.2.1)
  */
 export function isNotModified(
   conditions: CacheConditions,
   validators: Validators,
-  isMade = true,
+  exists = true,
 ): boolean {
   const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = conditions;
   if (ifNoneMatch !== undefined) {
     const { etag } = validators;
-    if (ANY_TAG.test(ifNoneMatch)) return isMade;
+    if (ANY_TAG.test(ifNoneMatch)) return exists;
     return etag !== undefined && isListed([etag, `W/${etag}`], ifNoneMatch);
   }
   if (ifModifiedSince === undefined || validators.lastModified === undefined) return false;

@@ -61,18 +61,23 @@ function decodeInBrowser(gif: Buffer) {
   }, gif.toString('base64'));
 }
 
-test.each([...names.entries()])('%i: decodes the same frames as Chromium: %s', async (id, name) => {
-  const target = `/avatars/${1 + id}/ab12.webp?size=4096&quality=lossless&animated=true`;
-  const response = await fetch(`${service.origin}${target}`);
-  expect(response.status).toBe(200);
-  const shown = sharp(Buffer.from(await response.arrayBuffer()), { animated: true });
-  const { width, height, pageHeight = height } = await shown.metadata();
-  const pixels = await shown.ensureAlpha().raw().toBuffer();
-  const frameBytes = 4 * width * pageHeight;
-  const digests = Array.from({ length: pixels.length / frameBytes }, (_, frame) =>
-    createHash('sha256')
-      .update(pixels.subarray(frame * frameBytes, (frame + 1) * frameBytes))
-      .digest('hex'),
-  );
-  expect({ size: [width, pageHeight], digests }).toEqual(await decodeInBrowser(readOriginal(name)));
-});
+test.each([...names.entries()])(
+  '%i: the service decodes the same frames as Chromium: %s',
+  async (id, name) => {
+    const target = `/avatars/${1 + id}/ab12.webp?size=4096&quality=lossless&animated=true`;
+    const response = await fetch(`${service.origin}${target}`);
+    expect(response.status).toBe(200);
+    const shown = sharp(Buffer.from(await response.arrayBuffer()), { animated: true });
+    const { width, height, pageHeight = height } = await shown.metadata();
+    const pixels = await shown.ensureAlpha().raw().toBuffer();
+    const frameBytes = 4 * width * pageHeight;
+    const digests = Array.from({ length: pixels.length / frameBytes }, (_, frame) =>
+      createHash('sha256')
+        .update(pixels.subarray(frame * frameBytes, (frame + 1) * frameBytes))
+        .digest('hex'),
+    );
+    expect({ size: [width, pageHeight], digests }).toEqual(
+      await decodeInBrowser(readOriginal(name)),
+    );
+  },
+);

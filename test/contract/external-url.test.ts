@@ -16,7 +16,7 @@ const policy: ExternalPolicy = {
 
 // docs/external-vectors.json shows the canonical form. Node 20 and 22 reject letters beyond ASCII in `URL.canParse`
 // once V8 has optimized its caller.
-test('canonicalises a URL the same way every time', () => {
+test('canonicalizes a URL the same way every time', () => {
   const forms = new Set<string | undefined>();
   for (let time = 0; time < 40_000; time += 1) {
     forms.add(canonicalUrlOf('https://b\u00fccher.example/\u00fc'));

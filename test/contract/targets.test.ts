@@ -109,7 +109,7 @@ test('two requests share a key only if they request the same bytes', () => {
   expect(Math.min(...seen)).toBeGreaterThan(numRuns / 10);
 }, 300_000);
 
-test('has the resources of contract §1', () => {
+test('the service has the resources of contract §1', () => {
   const described = resourceNames.map((name) => {
     const { template, extensions = [], originKey = '', query } = resourceRows[name];
     return { path: template, extensions, originKey, query };

@@ -72,7 +72,7 @@ test.each([
   ...['width=64', 'quality=low', 'format=png', 'format=jpg', 'format=webp', 'format=gif'].map(
     (query) => `/attachments/1/2/a.gif?${query}`,
   ),
-])('has parameters with an effect exactly if they change the result key: %s', (target) => {
+])('a parameter has an effect exactly if it changes the result key: %s', (target) => {
   const choice = read(target);
   const keyOf = (parameters: MediaChoice['parameters']): string => {
     const query = new URLSearchParams({ ...choice.parameters, ...parameters });

@@ -16,7 +16,6 @@ const large = Buffer.concat([animation, Buffer.alloc(2 * 1024 * 1024)]);
 const heavyUrl = (id: number): string => `/emojis/${id}.gif?size=240`;
 const lightUrl = (id: number): string => `/icons/${id}/ab.webp?size=16`;
 
-/** Starts a service with a number of originals of either kind, ids from 1. */
 async function startWith<Its extends LaneRenderer>(renderer: Its, settings: Environment = {}) {
   app = await useTestApp({ renderer, settings });
   for (let id = 1; id <= 200; id += 1) {
@@ -83,7 +82,6 @@ describe('concurrent heavy renders', () => {
 describe('a render that exceeds the deadline', () => {
   const TEN_MINUTES_MS = 600_000;
 
-  /** Exceeds the deadline for pictures above a width. */
   class LateRenderer implements LaneRenderer {
     lateFromPx: number;
     readonly begun: (readonly [Lane, number])[] = [];
@@ -124,7 +122,6 @@ describe('a render that exceeds the deadline', () => {
     app.clock.advance(1);
     expect(await statusOf(urlOf(28))).toBe(504);
     expect(begun).toEqual([['light', 28]]);
-    // The other original does not exceed its deadline.
     expect(await statusOf(urlOf(28, 2))).toBe(504);
     expect(begun).toHaveLength(2);
   });

@@ -37,7 +37,7 @@ async function tagsOf(app: TestApp, url: string): Promise<string[]> {
 }
 
 /** Keys of a number of originals, in requests of a thousand at most. */
-function largeOrders(count: number) {
+function largePurges(count: number) {
   const keys = Array.from({ length: count }, (_, index) => `emojis/${index}`);
   return Array.from({ length: Math.ceil(count / 1_000) }, (_, index) => ({
     assets: keys.slice(1_000 * index, 1_000 * (index + 1)),
@@ -100,7 +100,7 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
   });
 });
 
-test('fail after a day without acceptance, and report the reason', async () => {
+test('a purge fails after a day without acceptance, and reports the reason', async () => {
   const { cdn, app, pass, passFor, clock } = await useCdnApp('cloudflare');
   cdn.faults.push(...new Array<Fault>(100).fill('denied'));
   const id = await purge(app, { prefix: 'icons/' });
@@ -132,7 +132,7 @@ describe('10 000 purged keys', () => {
     'at %s (%i) take at most %s minutes, in few calls',
     async (name, count, minutes, calls, codes) => {
       const { cdn, app, pass, clock } = await useCdnApp(name);
-      for (const order of largeOrders(count)) await purge(app, order);
+      for (const payload of largePurges(count)) await purge(app, payload);
       await pass(async () => (await request(app, '/purges')).body.count === 0);
       expect([...cdn.counts().values()]).toEqual(new Array(count).fill(2));
       expect(clock.nowMs()).toBeLessThan(minutes * 60_000);
@@ -145,7 +145,7 @@ describe('10 000 purged keys', () => {
   test('do not delay a single purge', async () => {
     const { cdn, app, pass, clock } = await useCdnApp('cloudflare');
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
-    for (const order of largeOrders(3_000)) await purge(app, order);
+    for (const payload of largePurges(3_000)) await purge(app, payload);
     await pass(() => cdn.purges.length === 28);
     const requestedMs = clock.nowMs();
     await purge(app, { assets: ['icons/1/ab'] });
@@ -160,10 +160,10 @@ describe('10 000 purged keys', () => {
 
   test('are sent for the first time before other large purges are sent again', async () => {
     const { cdn, app, pass, passFor } = await useCdnApp('cloudflare');
-    const [early = {}, ...late] = largeOrders(4_000);
+    const [early = {}, ...late] = largePurges(4_000);
     await purge(app, early);
     await passFor(SECOND_ROUND_MS - 10_000);
-    for (const order of late) await purge(app, order);
+    for (const payload of late) await purge(app, payload);
     await pass(() => cdn.purges.length === 40);
     expect([...cdn.counts().values()]).toEqual(new Array(4_000).fill(1));
   });
@@ -176,7 +176,7 @@ describe('10 000 purged keys', () => {
   ] as const)('at %s are followed by a block within %i ms', async (name, withinMs) => {
     const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
-    for (const order of largeOrders(1_000)) await purge(app, order);
+    for (const payload of largePurges(1_000)) await purge(app, payload);
     await pass(() => cdn.purges.length > 0 && clock.nowMs() > 0, 5_000);
     const requestedMs = clock.nowMs();
     await sendToAdmin(app, '/blocks', { keys: ['icons/1/ab'] });
@@ -191,7 +191,7 @@ describe('10 000 purged keys', () => {
     // As many concurrent requests as are accepted.
     objects.writeMs = 100;
     for (const count of [50_000, 50_000]) {
-      await Promise.all(largeOrders(count).map((each) => purge(app, each)));
+      await Promise.all(largePurges(count).map((each) => purge(app, each)));
     }
     const refused = await sendToAdmin(app, '/purge', { prefix: 'icons/' });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
@@ -205,10 +205,10 @@ describe('the tags of a purge', () => {
     [{ paths: ['/avatars/1/ab.webp?size=80'] }, '/avatars/1/ab.png', 0],
     [{ prefix: 'avatars/1/' }, '/avatars/1/ab.webp', 2],
     [{ prefix: 'guilds/1/users/2/avatars/' }, '/guilds/1/users/2/avatars/ab.webp', 5],
-  ])('%j include that of %s', async (order, url, index) => {
+  ])('%j include that of %s', async (payload, url, index) => {
     const { cdn, app, pass } = await useCdnApp('fastly');
     const tags = await tagsOf(app, url);
-    await purge(app, order);
+    await purge(app, payload);
     await pass(() => cdn.purges.length === 1);
     expect(cdn.purges[0]?.tags).toContain(tags[index]);
   });

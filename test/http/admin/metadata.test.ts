@@ -200,13 +200,11 @@ describe('the work for metadata', () => {
     app.originals.put(key, await noise(300, 400).jpeg().toBuffer());
     expect((await app.request(key)).body).toMatchObject({ width: 300, height: 400 });
     expect(app.renderer.renders).toBe(2);
-    // Another process finds it in the store.
     await expect.poll(() => store.writes).toBeGreaterThan(1);
     const other = await start({ resultStore: store });
     other.originals.put(key, first);
     expect((await other.request(key)).body).toEqual(responses[0]?.body);
     expect(other.renderer.renders).toBe(0);
-    // A purge removes it there as well.
     await sendToAdmin(app, '/purge', { assets: [key] });
     expect(store.paths).toEqual([]);
   });

@@ -113,7 +113,7 @@ describe('the admin listener', () => {
     const purge = admin.find(({ method }) => method === 'POST') ?? expect.fail('no purge');
     const { schema } = purge.operation.requestBody?.content['application/json'] ?? expect.fail();
     const paths = drawn.filter(({ row }) => row.query !== 'none').chain(spellings);
-    const orders = fc.oneof(
+    const bodies = fc.oneof(
       fc.record({
         paths: fc.array(
           paths.filter((path) => path.startsWith('/')),
@@ -129,9 +129,9 @@ describe('the admin listener', () => {
     const json = { ...withToken, 'content-type': 'application/json' };
     const seen = new Set<number>();
     await fc.assert(
-      fc.asyncProperty(orders, async (order) => {
-        const status = await request(purge, json, JSON.stringify(order));
-        expect(status).toBe(isValid(schema, order) ? 200 : 400);
+      fc.asyncProperty(bodies, async (body) => {
+        const status = await request(purge, json, JSON.stringify(body));
+        expect(status).toBe(isValid(schema, body) ? 200 : 400);
         seen.add(status);
       }),
     );
@@ -150,7 +150,6 @@ describe('the admin listener', () => {
     expect(response.headers['cache-control']).toBe('no-store');
     expect(response.payload).toBe(text);
     expect((await app.get('/openapi.json')).statusCode).toBe(404);
-    // Only for GET and HEAD, with or without a query.
     const statusOf = async (method: 'HEAD' | 'POST') =>
       (await app.requestAdmin('/healthz?x', { method })).statusCode;
     expect([await statusOf('HEAD'), await statusOf('POST')]).toEqual([200, 401]);

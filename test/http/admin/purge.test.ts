@@ -19,7 +19,7 @@ beforeEach(async () => {
   app = await useTestApp({ settings: metricsSettings, resultStore: store });
 });
 
-const order = (payload: object, authorization = `Bearer ${token}`) =>
+const sendPurge = (payload: object, authorization = `Bearer ${token}`) =>
   app.requestAdmin('/purge', { method: 'POST', headers: { authorization }, payload });
 
 // test/cache tests which renderings a path, key or prefix selects, and that memory is purged at once.
@@ -29,7 +29,7 @@ test.each([
 ])('reports and logs a purge whose store %s', async (_, failure, status, code) => {
   store.failure = failure;
   const payload = { assets: ['icons/1/ab'] };
-  const response = await order(payload);
+  const response = await sendPurge(payload);
   expect([response.statusCode, response.json().code]).toEqual([status, code]);
   expect(app.log.errors).toMatchObject([{ asked: payload, client: '127.0.0.1' }]);
 });
@@ -46,7 +46,7 @@ test.each([
     { paths: [`${`${small}&v=${'x'.repeat(1_000)}`.slice(0, 200)}…`] },
   ],
 ])('logs the purge as received, with the client: %#', async (payload, logged) => {
-  const response = await order(payload);
+  const response = await sendPurge(payload);
   const { removed } = response.json();
   const details = { asked: logged, client: '127.0.0.1', removed };
   expect(app.log.entries).toEqual([{ level: 'info', message: 'purged', details }]);
@@ -55,9 +55,9 @@ test.each([
 test('returns Retry-After if too many purges wait', async () => {
   const removing = defer<number>();
   store.remove = () => removing.promise;
-  const underWay = Array.from({ length: 66 }, () => order({ prefix: 'icons/1/' }));
+  const underWay = Array.from({ length: 66 }, () => sendPurge({ prefix: 'icons/1/' }));
   await sleep(100);
-  const refused = await order({ prefix: 'icons/1/' });
+  const refused = await sendPurge({ prefix: 'icons/1/' });
   expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
   expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
   removing.resolve(0);
@@ -71,7 +71,7 @@ describe('the admin listener', () => {
       ...['', 'Bearer another-token-of-them', `Bearer ${token.slice(0, -1)}`, `Bearer ${token}x`],
       ...[`Basic ${token}`, token, `Bearer ${token} x`, 'Bearer '],
     ]) {
-      const response = await order({ prefix: 'icons/' }, authorization);
+      const response = await sendPurge({ prefix: 'icons/' }, authorization);
       expect(response.statusCode, authorization).toBe(401);
       expect(response.headers['www-authenticate']).toBe('Bearer');
       const message = 'A valid token is required.';
@@ -79,7 +79,7 @@ describe('the admin listener', () => {
     }
     expect(app.log.entries).toEqual([]);
     for (const scheme of ['Bearer ', 'bearer ', 'BEARER  ']) {
-      expect((await order({ prefix: 'icons/' }, scheme + token)).statusCode).toBe(200);
+      expect((await sendPurge({ prefix: 'icons/' }, scheme + token)).statusCode).toBe(200);
     }
   });
 

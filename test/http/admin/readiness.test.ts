@@ -57,14 +57,14 @@ it.each<[reason: string, TestAppOptions, provoke: (app: TestApp) => Promise<unkn
     { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
     (app) => app.send('GET', icon),
   ],
-])('reports the reason: %s', async (reason, options, provoke) => {
+])('/readyz reports the reason: %s', async (reason, options, provoke) => {
   const app = await start(options);
   await expect.poll(() => readReasons(app)).toEqual([]);
   await provoke(app);
   await expect.poll(() => readReasons(app)).toEqual([reason]);
 });
 
-it('requires the marker file of the directory', async () => {
+it('/readyz requires the marker file of the directory', async () => {
   const { path, put } = await useTemporaryDirectory();
   await put('.mounted', new Uint8Array());
   const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });

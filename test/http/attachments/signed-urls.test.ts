@@ -127,7 +127,6 @@ describe('a signed URL', () => {
 });
 
 describe('a rejected URL', () => {
-  /** Queries instead of the signature. */
   const refusals: readonly ((of: string) => string)[] = [
     () => '',
     (of) => `${signatureOf(of, later)}&hm=${'0'.repeat(64)}`,
@@ -167,7 +166,6 @@ describe('a rejected URL', () => {
         const shown = await app.send('GET', target(present, signatureOf(present, later)));
         const sent = fields.replace('<its tag>', shown.headers.etag ?? '""');
         const reads = app.originals.reads.get(present);
-        // Without and with a remembered 404.
         for (const _ of [1, 2]) {
           const good = target(missing, signatureOf(missing, later));
           const expected = await requestRaw(port, method, good, sent);
@@ -223,7 +221,6 @@ describe('URLs are counted by verdict', () => {
         expect(await request(`/${key}?${parameters}&${signature}`), verdict).toEqual(expected);
       }
     }
-    // A hit that expired is counted as expired.
     world.time = later;
     await request(`/${key}?width=20&${query}`);
     const { read } = await scrape(app);

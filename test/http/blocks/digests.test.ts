@@ -37,7 +37,7 @@ const memoryBytesOf = async (app: TestApp): Promise<number> =>
 const large = Buffer.alloc(300_000, 'a large file. ');
 const largeSettings = { MAX_ORIGINAL_BYTES: '100000' };
 
-test('of stored renderings apply after a restart; those of internal requests stay in memory', async () => {
+test('digests of stored renderings apply after a restart; those of internal requests stay in memory', async () => {
   const token = 't'.repeat(32);
   const { path } = await useTemporaryDirectory();
   const stored = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: path };

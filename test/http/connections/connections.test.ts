@@ -21,7 +21,6 @@ const open = async (options?: ConnectOptions) => (await app.connect(options)).re
 const openMany = (length: number, options?: ConnectOptions) =>
   Promise.all(Array.from({ length }, () => open(options)));
 
-/** Sends a request and keeps the connection open. */
 async function request(socket: Socket, fields = ''): Promise<number> {
   socket.write(`GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${fields}\r\n`);
   const [bytes] = await once(socket, 'data');

@@ -42,7 +42,6 @@ it.each([
   ['405', 'a method of special characters', line("!#$%&'*+.^_`|~-9 /avatars/0.png HTTP/1.1")],
   ['404', 'an unknown method and path', line('BREW /nothing HTTP/1.1')],
 
-  // Unambiguous.
   ['200 404 204', 'a length with zeros', get('Content-Length: 05\r\n', 'xxxxx')],
   ['200 404 204', 'a length between spaces', get('Content-Length:  5 \r\n', 'xxxxx')],
   ['200 404 204', 'chunks in capitals', get('TRANSFER-ENCODING:\tCHUNKED\r\n', TEN + NO_CHUNKS)],

@@ -21,7 +21,6 @@ async function start(options: TestAppOptions = {}): Promise<void> {
   app = await useTestApp({ clientLimits: short, ...options });
 }
 
-/** Waits for at least two sweeps. */
 const sweeps = () => sleep(60);
 
 const LINE = 'GET /avatars/0.png HTTP/1.1\r\n';

@@ -26,7 +26,6 @@ async function start(options: TestAppOptions = {}): Promise<void> {
 
 const countBodies = (): number => app.originals.openBodies;
 
-/** Step of the service's clock. */
 const STEP_MS = 2_000;
 
 /** Advances the service's clock until a condition holds; returns the elapsed time. */
@@ -55,14 +54,12 @@ function countUnsentBytes(from: number): number {
   return queues.reduce((sum, [, queue = '']) => sum + Number.parseInt(queue, 16), 0);
 }
 
-/** Starts a client that requests the large attachment and reads nothing. */
 async function requestAndStall(): Promise<Socket> {
   const socket = (await app.begin(LARGE)).pause();
   await expect.poll(countBodies).toBe(1);
   return socket;
 }
 
-/** Expects a disconnect after about this time. */
 async function expectCutAfter(windowMs: number): Promise<void> {
   const passedMs = await passTimeUntil(() => countBodies() === 0);
   expect(passedMs).toBeGreaterThanOrEqual(windowMs);

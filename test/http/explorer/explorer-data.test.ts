@@ -80,7 +80,7 @@ test('the paths of a disabled explorer return a 404 like any other', async () =>
   }
 });
 
-test('describes the tables of the contract', async () => {
+test('contract.json describes the tables of the contract', async () => {
   const { get } = await start('on');
   const { resources, external } = (await get('/explorer/contract.json')).json();
   const all = [...resources, ...external].map(({ name }) => name);
@@ -91,7 +91,7 @@ test('describes the tables of the contract', async () => {
   expect(resources[0]).toMatchObject({ template, extensions });
 });
 
-test('lists originals in the storage again after two seconds, and does not cache failures', async () => {
+test('originals.json lists originals in the storage again after two seconds, and does not cache failures', async () => {
   await directory.put('secret', 'secret');
   await symlink(join(directory.path, 'secret'), join(directory.path, 'originals/avatars/1/link'));
   const { clock, get, log } = await start('on');
@@ -122,7 +122,7 @@ test('lists originals in the storage again after two seconds, and does not cache
   expect((await get(LIST)).statusCode).toBe(200);
 });
 
-test('returns the properties of each path, in order, up to fifty, and frees all slots', async () => {
+test('facts.json returns the properties of each path, in order, up to fifty, and frees all slots', async () => {
   const { get, originals } = await start('on');
   originals.put('avatars/1/ab12', samples.jpeg);
   originals.put('attachments/1/2/note.txt', samples.text);
@@ -145,7 +145,7 @@ test('returns the properties of each path, in order, up to fifty, and frees all 
   expect(originals.openBodies).toBe(0);
 });
 
-test('returns codec and duration of a video without decoding a frame', async () => {
+test('facts.json returns codec and duration of a video without decoding a frame', async () => {
   const { get, originals, renderer } = await start('on');
   originals.put('attachments/1/2/clip.mp4', readFileSync('fixtures/video/clip-h264.mp4'));
   const size = { widthPx: 240, heightPx: 160, sizeBytes: 2464 };

@@ -6,7 +6,6 @@ import { useTestApp } from '../../support/test-app.ts';
 /** A socket without an address counts as loopback. */
 const ownAddresses = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', undefined];
 const networks = ['192.0.2.7', '10.0.0.1', '2001:db8::1', '::ffff:192.0.2.7', '::12'];
-/** Names that cannot be pointed elsewhere. */
 const trusted = [
   ...['localhost', 'localhost:3000', 'LocalHost:3000', 'pictures.localhost:3000', 'a.b.localhost'],
   ...['127.0.0.1:3000', '192.0.2.7', '[::1]:3000', '[::1]'],

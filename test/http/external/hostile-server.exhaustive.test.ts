@@ -43,11 +43,9 @@ const endless =
     Readable.from(pieces()).pipe(socket);
   };
 
-/** Sends a response with the head as text. */
 const respond = (head: string, body: Uint8Array | string = ''): Behaviour =>
   begin(`HTTP/1.1 ${head}\r\n`, body);
 
-/** Sends the picture with these header fields. */
 const picture = (fields: string, body: Uint8Array = jpeg): Behaviour =>
   send(`HTTP/1.1 200 OK\r\n${fields}\r\n`, body);
 
@@ -94,7 +92,6 @@ const redirects = [
 
 type Behaviours = Readonly<Record<string, Behaviour>>;
 
-/** Sends each of these in turn. */
 const withEach = <Item>(
   items: readonly Item[],
   row: (item: Item) => readonly [name: string, act: Behaviour],
@@ -265,7 +262,6 @@ const settings = {
 const patient = await useExternalApp({ settings });
 const hasty = await useExternalApp({ settings, limits: SHORT });
 
-/** One row for each behaviour and use. */
 const rows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
   Object.entries(behaviours).flatMap(([name, act]) => [
     { name, act, hangs, use: 'rendered', query: 'width=40&format=png', expected: rendered },
@@ -273,25 +269,29 @@ const rows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
   ]),
 );
 
-test.each(rows)('handles a server, $use: $name', async ({ act, hangs, ...row }) => {
-  const path = `/${site.behaviours.size}`;
-  site.behaviours.set(path, act);
-  const bytesNow = (): number => process.memoryUsage().arrayBuffers;
-  const bytesBefore = bytesNow();
-  let peakBytes = 0;
-  const sampling = setInterval(() => {
-    peakBytes = Math.max(peakBytes, bytesNow() - bytesBefore);
-  }, 5);
-  const app = hangs ? hasty : patient;
-  const outcome = await outcomeOf(app.requestUrl(`http://${SITE}:${site.port}${path}`, row.query));
-  clearInterval(sampling);
-  expect(outcome).toBe(row.expected);
-  // Of an endless body, memory holds at most two originals of the maximum size.
-  expect(peakBytes).toBeLessThan(64 * MEBIBYTE);
-});
+test.each(rows)(
+  'has the expected outcome for a site, $use: $name',
+  async ({ act, hangs, ...row }) => {
+    const path = `/${site.behaviours.size}`;
+    site.behaviours.set(path, act);
+    const bytesNow = (): number => process.memoryUsage().arrayBuffers;
+    const bytesBefore = bytesNow();
+    let peakBytes = 0;
+    const sampling = setInterval(() => {
+      peakBytes = Math.max(peakBytes, bytesNow() - bytesBefore);
+    }, 5);
+    const app = hangs ? hasty : patient;
+    const outcome = await outcomeOf(
+      app.requestUrl(`http://${SITE}:${site.port}${path}`, row.query),
+    );
+    clearInterval(sampling);
+    expect(outcome).toBe(row.expected);
+    // Of an endless body, memory holds at most two originals of the maximum size.
+    expect(peakBytes).toBeLessThan(64 * MEBIBYTE);
+  },
+);
 
 test('leaves no connection, no error and no secret', async () => {
-  // Idle connections end by themselves.
   await expect.poll(() => site.sockets.size).toBe(0);
   expect(patient.log.errors).toEqual([]);
   expect(hasty.log.errors).toEqual([]);

@@ -58,7 +58,6 @@ test("freshness counts from the site's response, and has a minimum", async () =>
     [1_500, 9_998],
     [3_998_500, 6_000],
     [4_000_000, 3_600],
-    // Then the service revalidates.
     [2_001_000, 10_000],
   ] as const) {
     clock.advance(waitedMs);

@@ -11,13 +11,12 @@ import { useSiteServer } from '../../support/sites/site-server.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;
-/** Maximum number of concurrent requests to one host. */
-const AT_ONCE = 4;
+const CONCURRENT_REQUESTS = 4;
 /** Maximum growth of memory in a warm service, for 2 000 MiB that pass through. */
 const ADDITIONAL_MEMORY_BYTES = 64 * MEBIBYTE;
 
 const NAME = 'video.site.example';
-/** Prefix of an MP4, in a sparse file. */
+/** First bytes of an MP4. The rest of the buffer takes no memory until it is written. */
 const video = Buffer.alloc(LARGE_BYTES + MEBIBYTE);
 video.write('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1');
 
@@ -35,7 +34,6 @@ const service = await useService({
 });
 const pathOf = (mebibytes: number) => signedPathOf(`http://${NAME}:${site.port}/${mebibytes}`);
 
-/** Returns the number of bytes of a response. */
 async function receive(mebibytes: number, headers = {}): Promise<number> {
   const { body } = await request(service.origin + pathOf(mebibytes), { headers });
   let received = 0;
@@ -49,8 +47,10 @@ test('four concurrent passthroughs of a video of 500 MiB take constant memory', 
   for (let round = 0; round < 20; round += 1) await receive(2);
   const grownBytes = await medianOfThree(async () => {
     const growth = watchGrowth(service.pid);
-    const received = await Promise.all(Array.from({ length: AT_ONCE }, () => receive(500)));
-    expect(received).toEqual(Array(AT_ONCE).fill(LARGE_BYTES));
+    const received = await Promise.all(
+      Array.from({ length: CONCURRENT_REQUESTS }, () => receive(500)),
+    );
+    expect(received).toEqual(Array(CONCURRENT_REQUESTS).fill(LARGE_BYTES));
     return growth();
   });
   expect(grownBytes).toBeLessThan(ADDITIONAL_MEMORY_BYTES);

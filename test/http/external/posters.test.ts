@@ -150,7 +150,6 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(namesOf(replaced)).toEqual(namesOf(broken));
     expect(replaced.header('cache-status')).toBe(broken.header('cache-status'));
     expect(resultStore.paths).toEqual([]);
-    // A video that is replaced once has the poster of its new version.
     site.handlers.set('/clip.mp4', (request, response) => {
       handle(request, response);
       file.headers = { etag: '"last"' };
@@ -396,7 +395,6 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     const innocent = sparseSource(sizeBytes, [[0, innocentClip]]);
     const file = app.serve('/clip.mp4', innocent);
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
-    // The site reports that nothing has changed.
     file.source = blocked;
     expect((await app.request('/clip.mp4', `${POSTER}&width=20`)).status).toBe(451);
   });

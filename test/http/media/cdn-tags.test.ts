@@ -41,7 +41,6 @@ test.each([
   async (name, header, separator) => {
     const { app, tagsOf } = await useApp(name);
     for (const url of Object.keys(partsOf)) {
-      // Rendered, from memory, and passthrough.
       for (let time = 0; time < 2; time += 1) {
         const { headers, statusCode } = await app.get(url);
         const tags = ['cache-tag', 'surrogate-key', 'cdn-tag'].filter((each) => each in headers);

@@ -24,7 +24,6 @@ const filenames = fc.oneof(
 const GRAMMAR =
   /^attachment; filename="((?:[ !#-[\]-~]|\\["\\])+)"(?:; filename\*=UTF-8''((?:[\w!#$&+\-.^`|~]|%[\dA-F]{2})+))?$/;
 
-/** File names, and their ASCII versions. */
 const fallbacks: [name: string, fallback: string][] = [
   ['my cat; (1),=.png', 'my cat; (1),=.png'],
   ['say "hi"\\.txt', 'say "hi"\\.txt'],
@@ -88,7 +87,7 @@ it.each(
   expect(types.filter((type) => dispositionOf(type, 'cat.png') !== disposition)).toEqual([]);
 });
 
-it('is inline only for types that browsers cannot execute, regardless of the name', () => {
+it('media are inline only if browsers cannot execute their type, regardless of the name', () => {
   for (const name of ['notes.txt', 'README', 'page.html.txt', 'html', '.js.md', '']) {
     expect(dispositionOf('text/plain; charset=utf-8', name)).toBe('inline');
   }

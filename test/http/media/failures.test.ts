@@ -10,7 +10,6 @@ const image = '/icons/1/ab.webp?size=16';
 const imageKey = 'icons/1/ab';
 const clip = '/attachments/1/2/clip.mp4';
 
-/** Starts a service with two originals. */
 async function start(settings: Readonly<Record<string, string>> = {}) {
   const app = await useTestApp({ settings });
   app.originals.put(imageKey, samples.jpeg);

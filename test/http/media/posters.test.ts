@@ -213,7 +213,6 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
       settings: { ...decoding.settings, VIDEO_MAX_READ_BYTES: '1048576' },
     });
     const large = Buffer.concat([clip, freeBox(4_000_000), Buffer.alloc(3_999_992)]);
-    // An index of four megabytes.
     const moov = clip.indexOf('moov', 0, 'latin1') - 4;
     large.writeUInt32BE(large.length - moov, moov);
     app.originals.put(KEY, large);
@@ -225,7 +224,6 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     const key = 'attachments/5/6/clip.mp4';
     let replacements = 0;
     app.originals.alter = (opened) => {
-      // The first read of each attempt.
       if (replacements < 2 && app.originals.reads.get(key) === 2 * replacements + 1) {
         replacements += 1;
         const next = join(clip, freeBox(200_000 + replacements));

@@ -43,20 +43,23 @@ test.each(
   }
 });
 
-test.each(routes.slice(0, 2))('%s returns 412 if it has changed since', async (_, url) => {
-  const { headers } = await app.get(url);
-  const etag = String(headers.etag);
-  const statusOf = async (conditions: Record<string, string>) =>
-    (await app.get(url, conditions)).statusCode;
-  expect(await statusOf({ 'if-unmodified-since': earlier })).toBe(412);
-  for (const date of [changedAt.toUTCString(), later, 'yesterday']) {
-    expect(await statusOf({ 'if-unmodified-since': date }), date).toBe(200);
-  }
-  // If-Match takes precedence over the date.
-  expect(await statusOf({ 'if-match': etag, 'if-unmodified-since': earlier })).toBe(200);
-});
+test.each(routes.slice(0, 2))(
+  '%s returns 412 if it changed after If-Unmodified-Since',
+  async (_, url) => {
+    const { headers } = await app.get(url);
+    const etag = String(headers.etag);
+    const statusOf = async (conditions: Record<string, string>) =>
+      (await app.get(url, conditions)).statusCode;
+    expect(await statusOf({ 'if-unmodified-since': earlier })).toBe(412);
+    for (const date of [changedAt.toUTCString(), later, 'yesterday']) {
+      expect(await statusOf({ 'if-unmodified-since': date }), date).toBe(200);
+    }
+    // If-Match takes precedence over the date.
+    expect(await statusOf({ 'if-match': etag, 'if-unmodified-since': earlier })).toBe(200);
+  },
+);
 
-it('are checked before If-None-Match, ranges and If-Range', async () => {
+it('checks preconditions before If-None-Match, ranges and If-Range', async () => {
   for (const [, url] of routes) {
     const etag = String((await app.get(url)).headers.etag);
     const stale = { 'if-match': '"other"' };
@@ -75,7 +78,7 @@ it('are checked before If-None-Match, ranges and If-Range', async () => {
   }
 });
 
-it('are checked before If-None-Match even if the rendering does not exist yet', async () => {
+it('checks preconditions before If-None-Match even if the rendering does not exist yet', async () => {
   const url = '/icons/1/ab.webp?size=24';
   const { headers } = await app.get(url);
   const cold = await useTestApp({ origin: app.originals });
@@ -86,7 +89,7 @@ it('are checked before If-None-Match even if the rendering does not exist yet', 
   expect((await other.get(url, since)).statusCode).toBe(412);
 });
 
-it('do not replace an error of the plain request (§13.2.1)', async () => {
+it('returns the error of the plain request instead of a 412 (§13.2.1)', async () => {
   const stale = { 'if-match': '"other"', 'if-unmodified-since': earlier };
   for (const [url, status] of [
     ['/icons/9/ab.webp', 404],
@@ -98,7 +101,7 @@ it('do not replace an error of the plain request (§13.2.1)', async () => {
   }
 });
 
-it('free the body of an original that is not sent', async () => {
+it('frees the body of an original that it does not send', async () => {
   const url = '/attachments/1/2/a.txt';
   for (const headers of [{ 'if-match': '"other"' }, { 'if-match': '"other"', range: 'bytes=5-' }]) {
     expect((await app.get(url, headers)).statusCode).toBe(412);
@@ -106,7 +109,7 @@ it('free the body of an original that is not sent', async () => {
   await expect.poll(() => app.originals.openBodies).toBe(0);
 });
 
-it('apply to external media, with the validators of the site', async () => {
+it('compares external media with the validators of the site', async () => {
   const external = await useExternalApp();
   external.site.serveRanges('/cat.jpg', samples.jpeg);
   external.site.serve('/bare.jpg', samples.jpeg);

@@ -15,7 +15,6 @@ import { readSample, samples, type TestApp, useTestApp } from '../../support/tes
 const animation = readSample('attachments/1/6/moon.gif');
 const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
 
-/** Current time of the app. */
 const WALL_MS = 1_763_769_600_000;
 
 let app: TestApp;
@@ -46,7 +45,6 @@ async function start(settings: Environment = {}) {
   client = createClient(await app.listen(), { pipelining: 0 });
 }
 
-/** Uses up the limit of a client. */
 async function exhaust(client: string, id = 1): Promise<void> {
   for (const size of [16, 20, 22]) expect((await request(icon(size, id), client)).status).toBe(200);
 }
@@ -88,7 +86,6 @@ describe('a client that has used up its rate limit', () => {
     expect(served.status).toBe(200);
     expect(Object.keys(served.headers).join()).not.toContain('x-ratelimit');
     expect(app.renderer.renders).toBe(4);
-    // The log has one line for each window.
     const message = 'a client has used up its share of rendering';
     const details = { client: '192.0.2.1', requests: 3, windowMs: 12_000 };
     const logged = app.log.entries.filter(({ level }) => level !== 'info');
@@ -194,7 +191,6 @@ describe('a render', () => {
     renderer.held = 'heavy';
     const running = request(moon(240), '192.0.2.1');
     await expect.poll(() => app.renderer.renders).toBe(1);
-    // Estimated at about 150 ms.
     const left = await countLeft('192.0.2.1');
     expect(left).toBeGreaterThan(5);
     expect(left).toBeLessThan(19);

@@ -30,7 +30,6 @@ function useFakeTimeouts(): void {
 test('a failing store is logged once, and no client gets an error', async () => {
   store.failure = new Error('the bucket is gone');
   for (const id of [1, 2, 3]) expect(await get(id)).toBe('rendered');
-  // The read and the write.
   expect(app.log.entries.filter(({ level }) => level === 'warn')).toHaveLength(2);
   expect(app.log.errors).toEqual([]);
 });

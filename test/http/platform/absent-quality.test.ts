@@ -25,7 +25,6 @@ const exactOriginals = {
 
 let count = 100;
 
-/** Requests a rendering of an original without a quality, and with two qualities. */
 async function bodiesOf(original: Uint8Array, query: string, { get, originals } = app) {
   count += 1;
   const key = `attachments/1/${count}/picture`;

@@ -239,7 +239,6 @@ it('accepts two large bodies at a time', async () => {
   await expect
     .poll(async () => (await scrape(app)).read('darkroom_refusals_total', { reason: 'requests' }))
     .toBeGreaterThanOrEqual(2);
-  // Small bodies are accepted.
   expect((await post('/_metadata', {})).statusCode).toBe(400);
 });
 

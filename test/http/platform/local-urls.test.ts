@@ -52,7 +52,6 @@ describe('a URL of this service', () => {
     [`/${key}`, '', `/${key}`],
     [`/${key}`, 'width=20', `/${key}?width=20`],
     [`/${key}?v=1`, 'width=20', `/${key}`],
-    // Rejected like a direct request.
     ['/avatars/1/ab12.exe', '', '/avatars/1/ab12.exe'],
     ['/avatars/2/ab12.png', '', '/avatars/2/ab12.png'],
     [`/${key}?width=0`, '', `/${key}?width=0`],

@@ -23,7 +23,6 @@ async function useUploads({ settings = {}, ...parts }: TestAppOptions = {}) {
     uploads: { path, list, put },
     upload: async (key: string, terms = {}, headers = body, sent = 'hello') =>
       relay.app.send('PUT', uploadTarget(key, { bucket, ...terms }), headers, sent),
-    /** Reads an upload like the service. */
     readUpload: async (key: string) => text((await openStream(origin, key)).body),
   };
 }
@@ -112,7 +111,7 @@ test('no public route reads an upload', async () => {
   }
 });
 
-test('has the limits of all uploads', async () => {
+test('applies the limits of all uploads', async () => {
   const { upload, uploads } = await useUploads({ settings: { RELAY_MAX_BYTES: '4' } });
   expect((await upload('a')).status).toBe(413);
   expect(await uploads.list()).toEqual([]);

@@ -11,7 +11,7 @@ import { photo } from '../../support/uploads/photos.ts';
 import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
-const AT_ONCE = 10;
+const CONCURRENT_UPLOADS = 10;
 
 let receivedBytes = 0;
 /** A bucket that accepts everything and stores nothing, so that only the service uses memory. */
@@ -35,7 +35,7 @@ const piece = Buffer.alloc(MEBIBYTE);
 test.each([
   ['a length', true, 500 * MEBIBYTE, 64 * MEBIBYTE],
   // A part of 8 MiB for each upload, and some overhead.
-  ['no length', false, 100 * MEBIBYTE, AT_ONCE * 12 * MEBIBYTE],
+  ['no length', false, 100 * MEBIBYTE, CONCURRENT_UPLOADS * 12 * MEBIBYTE],
 ] as const)(
   'ten large concurrent uploads with %s take constant memory',
   { timeout: 300_000 },
@@ -50,7 +50,6 @@ test.each([
       RELAY_SIGNING_KEYS: RELAY_KEY,
     });
     const upload = async (number: number, bytes: number): Promise<number> => {
-      // Sparse zeros.
       const body = Readable.from(Array(bytes / MEBIBYTE).fill(piece), { highWaterMark: 1 });
       const headers = hasLength ? { 'content-length': String(bytes) } : {};
       const url = `${service.origin}${uploadTarget(`attachments/1/${number}/a`)}`;
@@ -61,11 +60,13 @@ test.each([
     for (let round = 0; round < 10; round += 1) await upload(round, 9 * MEBIBYTE);
     const grownBytes = await medianOfThree(async () => {
       const growth = watchGrowth(service.pid);
-      const all = Array.from({ length: AT_ONCE }, (_, number) => upload(number, sizeBytes));
-      expect(await Promise.all(all)).toEqual(Array(AT_ONCE).fill(200));
+      const all = Array.from({ length: CONCURRENT_UPLOADS }, (_, number) =>
+        upload(number, sizeBytes),
+      );
+      expect(await Promise.all(all)).toEqual(Array(CONCURRENT_UPLOADS).fill(200));
       return growth();
     });
-    expect(receivedBytes).toBeGreaterThanOrEqual(3 * AT_ONCE * sizeBytes);
+    expect(receivedBytes).toBeGreaterThanOrEqual(3 * CONCURRENT_UPLOADS * sizeBytes);
     expect(grownBytes).toBeLessThan(maxBytes);
   },
 );

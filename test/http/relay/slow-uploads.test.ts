@@ -30,19 +30,16 @@ async function restOf(socket: Socket) {
   return { status, headers, code: JSON.parse(body.toString()).code };
 }
 
-/** Returns the status of a response that has arrived. */
 async function statusOf(socket: Socket): Promise<number> {
   const [response] = await once(socket, 'data');
   return parseResponse(response).status;
 }
 
-/** Advances the service's clock until the end of the test. */
 function advanceClock(stepMs: number): void {
   const timer = setInterval(() => relay.app.clock.advance(stepMs), 50);
   onTestFinished(() => clearInterval(timer));
 }
 
-/** Returns the size of the only file in the storage. */
 const receivedBytesOf = async (): Promise<number> => {
   const [name = ''] = await relay.list();
   return (await stat(join(relay.directory, name))).size;
@@ -121,7 +118,6 @@ describe('an upload', () => {
     const { status, headers, body } = await relay.app.send('PUT', one, length);
     expect([status, headers['retry-after']]).toEqual([503, '1']);
     expect(JSON.parse(body.toString())).toMatchObject({ code: 'OVERLOADED' });
-    // They do not block others.
     expect((await relay.app.send('GET', '/emojis/1.png')).status).toBe(200);
     sockets[0]?.destroy();
     const empty = async () => (await relay.app.send('PUT', one, { 'Content-Length': '0' })).status;
@@ -134,7 +130,6 @@ describe('a storage', () => {
     const rest = { has: async () => false, memoryBytesOf: () => 0, writePart: undefined };
     relay = await useRelayApp({ originalWriter: { write, ...rest }, uploadLimits: fastSweep });
   };
-  /** Reads the first bytes, and fails when it is aborted. */
   const startHanging = (failure: Error) =>
     start(async (_key, chunks, { signal }) => {
       for await (const _ of chunks) break;
