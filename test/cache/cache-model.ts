@@ -77,8 +77,11 @@ export interface ModelRequest {
 /** Counted work. A peek reads only the state; for another site, it is a conditional request. */
 export type Work = ReturnType<typeof noWork>;
 export const noWork = () => ({
-  ...{ fullReads: 0, peeks: 0, renders: 0 },
-  ...{ storeReads: 0, storeWrites: 0 },
+  fullReads: 0,
+  peeks: 0,
+  renders: 0,
+  storeReads: 0,
+  storeWrites: 0,
 });
 
 export interface Memory {
@@ -98,9 +101,14 @@ export interface Memory {
 }
 
 const emptyMemory = (stored = new Set<string>()): Memory => ({
-  ...{ lastResponse: undefined, failure: undefined, bytes: undefined },
-  ...{ results: new Map(), refusals: new Map() },
-  ...{ lost: { count: 0, untilMs: 0 }, late: { cost: 0, untilMs: 0 }, stored },
+  lastResponse: undefined,
+  failure: undefined,
+  bytes: undefined,
+  results: new Map(),
+  refusals: new Map(),
+  lost: { count: 0, untilMs: 0 },
+  late: { cost: 0, untilMs: 0 },
+  stored,
 });
 
 /** Returns the name of the cache key of a variant. */

@@ -232,8 +232,11 @@ export class CachePorts {
       ? Buffer.concat([whole, text])
       : whole.subarray(range?.first, isCut ? end / 2 : end);
     return {
-      ...{ body: bytes, sizeBytes: whole.length, etag: `${key} ${version.tag}` },
-      ...{ lastModified: dateOf(version), part: range && { first: range.first, last: end - 1 } },
+      body: bytes,
+      sizeBytes: whole.length,
+      etag: `${key} ${version.tag}`,
+      lastModified: dateOf(version),
+      part: range && { first: range.first, last: end - 1 },
     };
   }
 

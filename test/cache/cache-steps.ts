@@ -68,6 +68,8 @@ export const walks: fc.Arbitrary<Step[]> = fc
   .option(fc.nat(2), { freq: 4, nil: undefined })
   .chain((only) =>
     fc.array(stepOf(only === undefined ? fc.nat(2) : fc.constant(only)), {
-      ...{ minLength: 1, maxLength: 20, size: 'max' },
+      minLength: 1,
+      maxLength: 20,
+      size: 'max',
     }),
   );

@@ -43,7 +43,12 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       store: setStore,
       burst: ({ requests, original }) =>
         burst(requests.map((request) => possible({ ...request, original }))),
-      ...{ wait, change, crowd, purge, race, upload },
+      wait,
+      change,
+      crowd,
+      purge,
+      race,
+      upload,
     };
 
   function wait({ which, offsetMs }: StepOf<'wait'>): void {
@@ -97,7 +102,9 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const tag = (named && model.tags.get(model.tagKey(request, named))) ?? '"none"';
     const latest = model.truth(request.original).versions.at(-1);
     const headers = {
-      ...{ get: {}, head: {}, range: { range: 'bytes=2-5' } },
+      get: {},
+      head: {},
+      range: { range: 'bytes=2-5' },
       'has it': { 'if-none-match': tag },
       'had it': { 'if-none-match': `"x", ${tag}` },
       'has any': { 'if-none-match': '*' },

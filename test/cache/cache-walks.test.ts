@@ -33,7 +33,9 @@ const unchanged = { do: 'change', original: 0, freshForMs: periods.siteLeast } a
 const remove: Step = { ...unchanged, how: 'delete' };
 const replace: Step = { ...unchanged, how: 'picture' };
 const lengthen: Step = {
-  ...{ do: 'change', original: 2, how: 'lifetime' },
+  do: 'change',
+  original: 2,
+  how: 'lifetime',
   freshForMs: periods.siteLonger,
 };
 const origin = (script: StepOf<'origin'>['script']): Step => {

@@ -39,7 +39,8 @@ export async function createWorld(setup: Setup) {
     ...ports.parts,
     settings: {
       ...metricsSettings,
-      ...{ WORKERS: '8', RELAY_SIGNING_KEYS: RELAY_KEY },
+      WORKERS: '8',
+      RELAY_SIGNING_KEYS: RELAY_KEY,
       CACHE_REVALIDATE_SECONDS: String(setup.freshForMs / 1000),
       ...(!setup.keepsResults && { CACHE_MEMORY_BYTES: '0' }),
       ...(!setup.keepsOriginals && { CACHE_ORIGINALS_BYTES: '0' }),

@@ -37,7 +37,7 @@ darkroom.static_configs = [{ targets: [`127.0.0.1:${adminPort}`] }];
 const file = join(directory.path, 'prometheus.yaml');
 await directory.put('token', METRICS_TOKEN);
 await directory.put('prometheus.yaml', stringify(shipped));
-execFileSync('promtool', ['check', 'config', file]); // throws where it is wrong
+execFileSync('promtool', ['check', 'config', file]); // throws for an invalid configuration
 
 const data = `--storage.tsdb.path=${join(directory.path, 'data')}`;
 const parameters = [`--config.file=${file}`, data, `--web.listen-address=127.0.0.1:${port}`];

@@ -19,27 +19,27 @@ function createFlights() {
 
 test('a user who joins during the abort starts new work', () => {
   const join = createFlights();
-  const gone = join();
+  const left = join();
   const again: boolean[] = [];
-  gone.work.signal.addEventListener('abort', () => again.push(join().isJoined));
-  gone.leave();
+  left.work.signal.addEventListener('abort', () => again.push(join().isJoined));
+  left.leave();
   expect(again).toEqual([false]);
 });
 
 test('keepAlive keeps the flight, unless it is called after the abort', async () => {
   const join = createFlights();
-  const gone = join();
+  const left = join();
   const kept = defer<void>();
-  gone.work.keepAlive(kept.promise);
-  gone.leave();
+  left.work.keepAlive(kept.promise);
+  left.leave();
   const next = join();
   expect(next.isJoined).toBe(true);
   next.leave();
-  expect(gone.work.signal.aborted).toBe(false);
+  expect(left.work.signal.aborted).toBe(false);
   kept.reject(new Error('failed in the end'));
   await settle();
-  expect(gone.work.signal.aborted).toBe(true);
-  gone.work.keepAlive(Promise.resolve());
+  expect(left.work.signal.aborted).toBe(true);
+  left.work.keepAlive(Promise.resolve());
   expect(join().isJoined).toBe(false);
 });
 
@@ -67,6 +67,6 @@ test('an original retains no promise for each waiting request', async () => {
     expect(wait()).toBe(promise);
     return promise;
   });
-  opened.reject(new Error('The storage is gone.'));
-  for (const promise of shared) await expect(promise).rejects.toThrow('gone');
+  opened.reject(new Error('The storage is left.'));
+  for (const promise of shared) await expect(promise).rejects.toThrow('left');
 });

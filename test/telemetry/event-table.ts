@@ -113,7 +113,11 @@ const upload = (
     headers: { 'Content-Length': '5' },
     body: 'hello',
     line: {
-      ...{ resource: 'upload', asset: path, status, cache: 'none', ...(code && { code }) },
+      resource: 'upload',
+      asset: path,
+      status,
+      cache: 'none',
+      ...(code && { code }),
       capability,
       receivedBytes: code === undefined ? 5 : 0,
     },
@@ -125,7 +129,9 @@ const never = () => new Promise<never>(() => undefined);
 
 const hit = (method: string, status: number, headers = {}): Event => ({
   before: requestIcon,
-  ...{ method, headers, target: icon },
+  method,
+  headers,
+  target: icon,
   line: { ...ofIcon, status, cache: 'memory', ...(method === 'HEAD' && { bytes: 0 }) },
   stages: 'store',
   counted: { 'cache_hits_total{cache=results}': 1 },

@@ -184,7 +184,10 @@ test('formats lines for people at a terminal, and masks control characters', asy
   const child = spawn('script', ['-qec', `"${process.execPath}" dist/main.js`, '/dev/null'], {
     env: {
       ...traced(url, orders),
-      ...{ PATH: process.env.PATH, PORT: '0', WORKERS: '1', EXPLORER: 'off' },
+      PATH: process.env.PATH,
+      PORT: '0',
+      WORKERS: '1',
+      EXPLORER: 'off',
       STORAGE_DIR: join(path, 'originals'),
     },
     stdio: ['pipe', 'pipe', 'ignore'],

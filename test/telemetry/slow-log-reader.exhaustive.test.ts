@@ -8,7 +8,10 @@ import { metricsSettings, parseScrape, withToken } from '../support/telemetry/pr
 const BATCH = 20;
 
 const environment = {
-  ...{ PATH: process.env.PATH, PORT: '0', WORKERS: '1', SHUTDOWN_GRACE_MS: '2000' },
+  PATH: process.env.PATH,
+  PORT: '0',
+  WORKERS: '1',
+  SHUTDOWN_GRACE_MS: '2000',
   ...metricsSettings,
 };
 

@@ -28,40 +28,58 @@ const photograph = (x: number, y: number, frame = 0): number =>
 
 const drawings: Readonly<Record<string, Drawing>> = {
   'a slide, and a photograph as the first frame': {
-    ...{ widthPx: 300, heightPx: 200, frames: 24 },
+    widthPx: 300,
+    heightPx: 200,
+    frames: 24,
     draw: (x, y, frame) => (frame === 0 ? photograph(x, y) : slide(x, y, frame)),
   },
   'a slide, and a photograph as the middle frame': {
-    ...{ widthPx: 300, heightPx: 200, frames: 25 },
+    widthPx: 300,
+    heightPx: 200,
+    frames: 25,
     draw: (x, y, frame) => (frame === 12 ? photograph(x, y) : slide(x, y, frame)),
   },
   'a photograph on which a bar moves, of more than 4 megapixels': {
-    ...{ widthPx: 500, heightPx: 340, frames: 30 },
+    widthPx: 500,
+    heightPx: 340,
+    frames: 30,
     draw: (x, y, frame) => (slide(x, y, frame) === 7 ? 7 : photograph(x, y)),
   },
   'a slide of more than 4 megapixels': {
-    ...{ widthPx: 640, heightPx: 400, frames: 20 },
+    widthPx: 640,
+    heightPx: 400,
+    frames: 20,
     draw: slide,
   },
   'specks on a shaded screen, of more than 4 megapixels': {
-    ...{ widthPx: 1000, heightPx: 175, frames: 25 },
+    widthPx: 1000,
+    heightPx: 175,
+    frames: 25,
     draw: (x, y, frame) => (noiseAt(x, y, frame) === 0 ? 255 : photograph(x, y) & 0xfc),
   },
   'a moving photograph': {
-    ...{ widthPx: 200, heightPx: 150, frames: 10 },
+    widthPx: 200,
+    heightPx: 150,
+    frames: 10,
     draw: photograph,
   },
   'noise in two colours': {
-    ...{ widthPx: 160, heightPx: 120, frames: 12 },
+    widthPx: 160,
+    heightPx: 120,
+    frames: 12,
     draw: (x, y, frame) => (noiseAt(x, y, frame) > 200 ? 255 : 0),
   },
   // Small without loss because of its palette and repeats, although a scaled frame looks like a photograph.
   'moving tiles of noise': {
-    ...{ widthPx: 384, heightPx: 384, frames: 6 },
+    widthPx: 384,
+    heightPx: 384,
+    frames: 6,
     draw: (x, y, frame) => noiseAt((x + 2 * frame) % 64, y % 64),
   },
   'noise in a corner of a slide': {
-    ...{ widthPx: 256, heightPx: 256, frames: 16 },
+    widthPx: 256,
+    heightPx: 256,
+    frames: 16,
     draw: (x, y, frame) => (x < 40 && y < 40 ? noiseAt(x, y, frame) : slide(x, y, frame)),
   },
 };

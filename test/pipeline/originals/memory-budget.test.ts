@@ -31,10 +31,10 @@ test('admits an original above the budget while others occupy less than half of 
 // Rejections and sharing: test/http/overload.test.ts.
 test('a freed reservation ignores further calls', () => {
   const budget = new MemoryBudget(100 * MEBIBYTE);
-  const gone = budget.reserve(60 * MEBIBYTE);
-  for (let time = 0; time < 2; time += 1) gone.free();
-  gone.countAgainst('heavy');
-  gone.grow(70 * MEBIBYTE);
+  const freed = budget.reserve(60 * MEBIBYTE);
+  for (let time = 0; time < 2; time += 1) freed.free();
+  freed.countAgainst('heavy');
+  freed.grow(70 * MEBIBYTE);
   expect(budget.heldBytes).toBe(0);
   expect(() => budget.reserve(50 * MEBIBYTE).countAgainst('heavy')).not.toThrow();
 });
@@ -45,7 +45,7 @@ const SIZE_BYTES = 3 * 2 ** 20;
 const HOPS = Array.from({ length: 40 }, (_, hops) => hops);
 
 test.each(HOPS)(
-  'the memory of an original is released if its client leaves %i microtasks after its last byte',
+  'frees the memory of an original if its client leaves %i microtasks after its last byte',
   async (hops) => {
     const clock = { nowMs: () => performance.now() };
     const budget = new MemoryBudget(64 * 2 ** 20);

@@ -16,8 +16,8 @@ const costly = await sharp({
 let app: TestApp;
 /** Starts a service on `cores` cores with a controlled renderer. */
 async function start(settings: Readonly<Record<string, string>>) {
-  const bench = new PausedRenderer('both');
-  app = await useTestApp({ renderer: bench, settings });
+  const renderer = new PausedRenderer('both');
+  app = await useTestApp({ renderer, settings });
   for (let id = 1; id <= 400; id += 1) {
     app.originals.put(`emojis/${id}`, animation);
     app.originals.put(`icons/${id}/ab`, samples.jpeg);
@@ -29,13 +29,13 @@ async function start(settings: Readonly<Record<string, string>>) {
     return app.get(path(count));
   };
   return {
-    bench,
+    renderer,
     light: (size = 16) => request((id) => `/icons/${id}/ab.webp?size=${size}`),
     heavy: (size = 240) => request((id) => `/emojis/${id}.gif?size=${size}`),
     costly: () => request((id) => `/attachments/1/${id}/a.png?format=webp`),
-    until: (count: number) => expect.poll(() => bench.jobs.length).toBe(count),
+    until: (count: number) => expect.poll(() => renderer.jobs.length).toBe(count),
     finishAll: async (responses: readonly Promise<{ statusCode: number }>[]) => {
-      const finishing = setInterval(() => bench.running[0]?.finish(), 1);
+      const finishing = setInterval(() => renderer.running[0]?.finish(), 1);
       const statuses = (await Promise.all(responses)).map(({ statusCode }) => statusCode);
       clearInterval(finishing);
       return statuses;
@@ -48,31 +48,31 @@ async function start(settings: Readonly<Record<string, string>>) {
  * still.
  */
 async function fill(request: () => Promise<{ statusCode: number }>) {
-  const refused = new Set<Promise<{ statusCode: number }>>();
+  const rejected = new Set<Promise<{ statusCode: number }>>();
   const all = Array.from({ length: 100 }, () => {
     const response = request();
-    void response.then(() => refused.add(response));
+    void response.then(() => rejected.add(response));
     return response;
   });
   const last = await all[99];
   await new Promise((resolve) => setTimeout(resolve, 100));
-  return { waiting: all.filter((response) => !refused.has(response)), refused: last };
+  return { waiting: all.filter((response) => !rejected.has(response)), rejected: last };
 }
 
 describe('with too little memory for two lanes', () => {
   const settings = { WORKERS: '1', WORKER_MEMORY_BYTES: String(300 * 2 ** 20) };
 
   test('renders of both lanes share the only worker', async () => {
-    const { bench, light, heavy, until, finishAll } = await start(settings);
+    const { renderer, light, heavy, until, finishAll } = await start(settings);
     const first = heavy();
     await until(1);
     let mostAtOnce = 0;
     const watch = setInterval(() => {
-      mostAtOnce = Math.max(mostAtOnce, bench.running.length);
+      mostAtOnce = Math.max(mostAtOnce, renderer.running.length);
     }, 0);
     const others = [light(), heavy(), light()];
     expect(await finishAll([first, ...others])).toEqual([200, 200, 200, 200]);
-    expect(bench.jobs.map(({ lane }) => lane)).toEqual(['light', 'light', 'light', 'light']);
+    expect(renderer.jobs.map(({ lane }) => lane)).toEqual(['light', 'light', 'light', 'light']);
     clearInterval(watch);
     expect(mostAtOnce).toBe(1);
   });
@@ -83,9 +83,9 @@ describe('a render that cannot end in time', () => {
     const counts: number[] = [];
     for (const QUEUE_TIMEOUT_MS of ['2000', '6000']) {
       const { heavy, finishAll } = await start({ QUEUE_TIMEOUT_MS, QUEUE_PER_WORKER: '1000' });
-      const { waiting, refused } = await fill(heavy);
-      expect(refused).toMatchObject({ statusCode: 503, headers: { 'cache-control': 'no-store' } });
-      expect(refused).toHaveProperty(
+      const { waiting, rejected } = await fill(heavy);
+      expect(rejected).toMatchObject({ statusCode: 503, headers: { 'cache-control': 'no-store' } });
+      expect(rejected).toHaveProperty(
         'headers.retry-after',
         QUEUE_TIMEOUT_MS === '2000' ? '2' : '4',
       );
@@ -106,11 +106,11 @@ describe('a render that cannot end in time', () => {
 
     const slow = await start(settings);
     const renderIn = async (ms: number): Promise<void> => {
-      const before = slow.bench.jobs.length;
+      const before = slow.renderer.jobs.length;
       const response = slow.heavy();
       await slow.until(before + 1);
       app.clock.advance(ms);
-      slow.bench.running[0]?.finish();
+      slow.renderer.running[0]?.finish();
       expect((await response).statusCode).toBe(200);
     };
     for (let count = 0; count < 24; count += 1) await renderIn(400);
@@ -139,12 +139,12 @@ describe('a render that cannot end in time', () => {
       stopped: { ms: 400, end: (job: PausedJob) => job.fail(late), status: 504 },
     };
     for (const { ms, end, status } of Object.values(endings)) {
-      const { bench, heavy, until, finishAll } = await start(settings);
+      const { renderer, heavy, until, finishAll } = await start(settings);
       for (let count = 1; count <= 5; count += 1) {
         const response = heavy();
         await until(count);
         app.clock.advance(ms);
-        for (const job of bench.running) end(job);
+        for (const job of renderer.running) end(job);
         expect((await response).statusCode).toBe(status);
       }
       const after = await fill(heavy);
@@ -154,11 +154,11 @@ describe('a render that cannot end in time', () => {
   });
 
   test('is rejected after the maximum wait, and frees its place; a hit does not wait', async () => {
-    const { bench, light, until, finishAll } = await start({ QUEUE_TIMEOUT_MS: '400' });
+    const { renderer, light, until, finishAll } = await start({ QUEUE_TIMEOUT_MS: '400' });
     const url = '/icons/400/ab.webp?size=16';
     const made = app.get(url);
     await until(1);
-    bench.running[0]?.finish();
+    renderer.running[0]?.finish();
     await made;
     // The light lane has one slot more than cores.
     const running = [light(), light()];
@@ -166,7 +166,7 @@ describe('a render that cannot end in time', () => {
     expect((await light()).statusCode).toBe(503);
     expect((await app.get(url)).headers['cache-status']).toMatch(/; hit/);
     const next = light(20);
-    bench.running[0]?.finish();
+    renderer.running[0]?.finish();
     await until(4);
     expect(await finishAll([...running, next])).toEqual([200, 200, 200]);
   });
@@ -174,14 +174,17 @@ describe('a render that cannot end in time', () => {
 
 describe('the lanes', () => {
   test('run renders in the order of arrival, each in its own slots', async () => {
-    const { bench, light, heavy, until } = await start({ WORKERS: '2', QUEUE_TIMEOUT_MS: '60000' });
+    const { renderer, light, heavy, until } = await start({
+      WORKERS: '2',
+      QUEUE_TIMEOUT_MS: '60000',
+    });
     const sizes = [16, 20, 22, 24, 28];
     const responses: Promise<{ statusCode: number }>[] = [];
     for (const size of sizes) responses.push(heavy(size));
     await until(2);
     for (const size of sizes) responses.push(light(size));
     await until(5);
-    expect(bench.running.map(({ lane }) => lane).sort()).toEqual([
+    expect(renderer.running.map(({ lane }) => lane).sort()).toEqual([
       'heavy',
       'heavy',
       'light',
@@ -193,18 +196,20 @@ describe('the lanes', () => {
       ['heavy', 3],
     ] as const) {
       for (let ended = 1; ended <= waiting; ended += 1) {
-        const before = bench.jobs.length;
-        bench.running.find((job) => job.lane === lane)?.finish();
+        const before = renderer.jobs.length;
+        renderer.running.find((job) => job.lane === lane)?.finish();
         await until(before + 1);
       }
-      expect(bench.jobs.filter((job) => job.lane === lane).map(({ edge }) => edge)).toEqual(sizes);
+      expect(renderer.jobs.filter((job) => job.lane === lane).map(({ edge }) => edge)).toEqual(
+        sizes,
+      );
     }
-    for (const job of [...bench.running]) job.finish();
+    for (const job of [...renderer.running]) job.finish();
     for (const response of responses) expect((await response).statusCode).toBe(200);
   });
 
   test('limit costly renders to half of the heavy slots, while others continue', async () => {
-    const { bench, heavy, costly, until, finishAll } = await start({
+    const { renderer, heavy, costly, until, finishAll } = await start({
       WORKERS: '2',
       QUEUE_TIMEOUT_MS: '1000',
     });
@@ -213,7 +218,7 @@ describe('the lanes', () => {
     expect((await costly()).statusCode).toBe(503);
     const healthy = heavy();
     await until(2);
-    expect(bench.running.map(({ lane }) => lane)).toEqual(['heavy', 'heavy']);
+    expect(renderer.running.map(({ lane }) => lane)).toEqual(['heavy', 'heavy']);
     expect(await finishAll([first, healthy])).toEqual([200, 200]);
   });
 });
