@@ -29,7 +29,7 @@ describe.each([3, 4] as const)('frames of %i channels', (channels) => {
     { from: [127, 32], to: [64, 32], count: 3 }, // halfway, but exact
     { from: [300, 200], to: [200, 133], count: 40 }, // of 9.6 MB: in three groups
   ] as const)(
-    '$count from $from to $to are, to the bit, what libvips makes of each alone',
+    '$count scaled from $from to $to equal those that libvips scales one by one, bit by bit',
     async ({ from: [widthPx, heightPx], to: [width, height], count }) => {
       const size = { widthPx: width, heightPx: height };
       const frameBytes = widthPx * heightPx * channels;
@@ -54,7 +54,7 @@ test.each([
   [451, 320],
   [643, 160],
 ])(
-  'frames of %i px scaled to %i, where pixels lie halfway, differ by a 64th of a pixel at most',
+  'frames of %i px scaled to %i, with pixels halfway, differ by at most a 64th of a pixel',
   async (from, to) => {
     const [widthPx, heightPx] = [from, 32];
     const data = drawNoise(widthPx * heightPx * 3, 3);

@@ -61,7 +61,7 @@ test.each([
   ['eight pixels a colour', [16, 16], 32, true],
   ['fewer than eight pixels a colour', [16, 16], 33, false],
 ] as const)(
-  'a still of %s is lossless at high and low: %s',
+  'encodes a still of %s without loss at high and low: %s',
   async (_, [width, height], colours, expected) => {
     for (const quality of ['high', 'low'] as const) {
       const job = jobFor(width, height, { quality });

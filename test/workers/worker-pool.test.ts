@@ -44,7 +44,7 @@ describe('a pool of two workers', () => {
   });
 
   test.each(['crash', 'exit', 'orphan'])(
-    'a job that ends its worker (%s), and then a fresh one, fails alone',
+    'fails only the job that ends its worker (%s), and then a new one',
     async (command) => {
       const { renderer, say } = shared.pool;
       const results = await Promise.allSettled([

@@ -108,7 +108,7 @@ describe('a cleaned HEIC or AVIF', () => {
   });
 
   test.each(['udes', 'crtt', 'mdft', 'altt'])(
-    'has no property of type %s, and the others in their places',
+    'has no property of type %s, and keeps the indexes of the others',
     (type) => {
       const properties = [fullBox(type, 0, 0, SECRET), ...picture.properties];
       const file = createHeif([{ ...picture, properties }], HEIC);

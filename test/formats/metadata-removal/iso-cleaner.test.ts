@@ -90,7 +90,7 @@ describe('a cleaned movie', () => {
   });
 
   test.each(["Planar Y'CbCr 8-bit 4:2:0", 'Sorenson H263'])(
-    'keeps %s, by which ffmpeg decodes',
+    'keeps the encoder name %s, by which ffmpeg chooses a decoder',
     (name) => {
       const cleaned = cleanInAnyChunks(createMovie([{ ...pictures, entry: videoEntry('', name) }]));
       expect(cleaned.includes(name)).toBe(true);

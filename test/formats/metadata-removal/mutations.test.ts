@@ -32,7 +32,7 @@ function outcomeOf(file: Buffer, chunkSizes?: readonly number[]): Buffer | strin
 describe('a mutation', () => {
   const kinds = [...readImageKinds(), ...readVideoKinds()];
   test.each(kinds.map((kind) => [kind.name, kind] as const))(
-    'of a file of the kind %s is refused, or cleaned the same in all chunks and for good',
+    'of a file of the kind %s is rejected, or cleaned completely, with the same result for any chunks',
     (_, kind) => {
       for (let index = 0; index < MUTATIONS; index += 1) {
         const { bytes } = createMutation('metadata removal', kind, index);
@@ -64,7 +64,7 @@ function describeChange(one: Buffer, other: Buffer): string {
 const MAX_STEPS = 25_000_000;
 
 test.each(Object.entries({ ...largestTables, ...heifTables }))(
-  'a file whose counts multiply takes a bounded number of steps: %s',
+  'cleans a file whose counts multiply in a limited number of steps: %s',
   async (_, make) => {
     const file = make();
     const load = () => import('../../../src/formats/metadata-removal/cleaner.ts');

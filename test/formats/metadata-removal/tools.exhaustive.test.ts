@@ -111,7 +111,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   }
 
   test.each(Object.entries(SAMPLES))(
-    'has nothing that exiftool or strings find: %s',
+    'has no metadata that exiftool or strings find: %s',
     (name, [source, ...tags]) => {
       const tagged = join(directory, name);
       writeFileSync(tagged, readFileSync(`fixtures/${source}`));
@@ -143,7 +143,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   });
 
   test.skipIf(!hasFfmpeg)(
-    'has nothing that exiftool or strings find in a movie of ffmpeg with timecodes',
+    'has no metadata that exiftool or strings find, in a movie of ffmpeg with timecodes',
     () => {
       const tagged = join(directory, 'timecode.mov');
       const tags = [

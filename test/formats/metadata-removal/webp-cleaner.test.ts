@@ -42,7 +42,7 @@ describe('a cleaned WebP', () => {
   });
 
   test.each(['', 'Exif\0\0'])(
-    'has no EXIF but its orientation, with the prefix "%s"',
+    'has only the orientation of EXIF with the prefix "%s"',
     async (prefix) => {
       for (const orientation of [1, 3, 6]) {
         const tiff = join(prefix, tiffOrientation(orientation, 'MM'), SECRET);

@@ -171,7 +171,7 @@ describe('a confined worker (limits of Linux)', () => {
     ['avif', { effort: 0 }],
   ] as const;
   test.each(atScale<readonly (typeof formats)[number][]>(formats.slice(0, 1), formats))(
-    'that decodes more than it may hold fails that job alone: %s',
+    'fails only the job that decodes more than its memory: %s',
     async (format, how) => {
       const size = { widthPx: 5_000, heightPx: 5_000 };
       const original = await paint(size).toFormat(format, how).toBuffer();

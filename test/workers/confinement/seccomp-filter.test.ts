@@ -132,7 +132,7 @@ const processor = arch();
 const bubblewrap = spawnSync('bwrap', ['--ro-bind', '/', '/', 'true']);
 
 test.skipIf(bubblewrap.status !== 0 || !isFiltered(processor))(
-  '(bubblewrap works) a filter is reported only where the sandbox installs it',
+  '(bubblewrap works) a filter is reported only if the sandbox installs it',
   async () => {
     const filter = isFiltered(processor) ? assembleFilter(processor) : expect.fail('no filter');
     const words = ['--ro-bind', '/', '/', '--seccomp', '3', 'sh', '-c', 'echo $$; read end'];

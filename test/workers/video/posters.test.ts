@@ -124,7 +124,7 @@ test('limits the search for the duration of many fragments without a table', asy
 });
 
 test.skipIf(!hasFfmpeg).each(atScale([], [180]))(
-  'the sound of %i s is not read',
+  'does not read %i s of audio',
   async (durationS) => {
     const inputs = '-f lavfi -i testsrc2=s=64x48:r=30 -f lavfi -i sine=r=48000';
     const coders = '-c:v libx264 -preset veryfast -c:a aac';
