@@ -128,11 +128,11 @@ function blendOver(below: Uint8Array, over: Uint8Array): void {
       continue;
     }
     // Contributions of both, in units of 1 / 255².
-    const share = alpha * OPAQUE;
-    const shareBelow = alphaBelow * (OPAQUE - alpha);
-    const sum = share + shareBelow;
+    const weight = alpha * OPAQUE;
+    const weightBelow = alphaBelow * (OPAQUE - alpha);
+    const sum = weight + weightBelow;
     for (let sample = at; sample < at + 3; sample += 1) {
-      const mixed = over[sample] * share + below[sample] * shareBelow;
+      const mixed = over[sample] * weight + below[sample] * weightBelow;
       below[sample] = Math.round(mixed / sum);
     }
     below[at + 3] = Math.round(sum / OPAQUE);

@@ -100,10 +100,10 @@ export class FrameIndexer {
     const blue = toIndex(((rgb >> 16) & 0xff) + errors[at + 2], MAX_SAMPLE);
     const index = this.#nearest.findRoughly(red, green, blue);
     const chosen = this.#colours[index];
-    const share = dither / 16;
-    spreadError(errors, errorsBelow, at, (red - (chosen & 0xff)) * share);
-    spreadError(errors, errorsBelow, at + 1, (green - ((chosen >> 8) & 0xff)) * share);
-    spreadError(errors, errorsBelow, at + 2, (blue - ((chosen >> 16) & 0xff)) * share);
+    const unit = dither / 16;
+    spreadError(errors, errorsBelow, at, (red - (chosen & 0xff)) * unit);
+    spreadError(errors, errorsBelow, at + 1, (green - ((chosen >> 8) & 0xff)) * unit);
+    spreadError(errors, errorsBelow, at + 2, (blue - ((chosen >> 16) & 0xff)) * unit);
     return index;
   }
 }
