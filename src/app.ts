@@ -51,9 +51,9 @@ export interface App {
   readonly internal: FastifyInstance | undefined;
   /** Resolves when the workers are ready; rejects with an Error if one cannot start. Never settles after `close`. */
   readonly started: Promise<void>;
-  /** Confinement of the workers; `undefined` until they are ready, and with a test's renderer. */
+  /** Confinement of the workers; `undefined` until they are ready, and if a test replaces them. */
   readonly confinement: WorkerConfinement | undefined;
-  /** Resolves once the video decoder was tried, after the workers are ready; never with a test's renderer. */
+  /** Resolves once the workers are ready and the video decoder has been tested; never if a test replaces them. */
   readonly videoSupport: Promise<VideoSupport>;
   /** Stops accepting requests, waits for running ones, then ends the workers. */
   close(): Promise<void>;
@@ -97,7 +97,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     parts.resultStore ?? (config.resultStore && (await openResultStore(config.resultStore, log)));
   const { list, cdn } = await openBlocks(config, parts, tools);
   const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
-  // Modules that this function imports are loaded only if a setting needs them.
+  // Modules of optional features are imported only if a setting enables them.
   const external =
     config.external &&
     (await import('./storage/remote/open-sites.ts')).openSites(

@@ -17,7 +17,7 @@ const SAMPLE_LINKS = [
   '/attachments/1475555555555555556/1476666666666666667/my%20photo%20%C3%A9.png?width=400&format=webp',
 ];
 
-/** Maximum wait of the start's log for the trial of the video decoder, in milliseconds. */
+/** Maximum time that the log messages of the start wait for the test of the video decoder, in milliseconds. */
 const VIDEO_TRIAL_MS = 3_000;
 
 /**
@@ -27,10 +27,10 @@ const VIDEO_TRIAL_MS = 3_000;
 const BACKLOG = 4_096;
 
 /**
- * Growth of the heap since the last collection, including buffers, in percent. V8's default is four times the heap:
- * under a mixed load (`npm run soak`), the process grew by 18 % from minute 5 to 30 with the same live data; with 50 by
- * 7 %, with 200 by 15 %. Originals in transit would make V8 collect a small heap constantly, so `npm start` passes
- * `--initial-heap-size`: 2.2 instead of 3.8 ms of CPU for an avatar.
+ * Growth of the heap, including buffers, after which V8 collects it, in percent. From minute 5 to 30 of a mixed load
+ * (`npm run soak`) with constant live data, the process grew by 7 %; with 200 by 15 %, with V8's default of four times
+ * the heap by 18 %. Because originals in transit would make V8 collect a small heap constantly, `npm start` passes
+ * `--initial-heap-size`, which reduces the CPU time of an avatar from 3.8 to 2.2 ms.
  */
 const HEAP_GROWTH_PERCENT = 50;
 
@@ -119,7 +119,7 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
   if (rates !== undefined && http.trustProxy === true) {
     log.warn(
       { address },
-      'With TRUST_PROXY=true, anyone who reaches this address can claim any client address: RATE_LIMIT_REQUESTS limits only honest clients. Name the proxies',
+      'With TRUST_PROXY=true, anyone who reaches this address can claim any client address: RATE_LIMIT_REQUESTS limits only honest clients. List the proxies instead',
     );
   }
 }
@@ -139,9 +139,10 @@ function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string
 }
 
 /**
- * Stops the service on SIGTERM, SIGINT or SIGHUP with status 0, after running requests. Requests that exceed the grace
- * period are aborted, with status 1, as after a second signal or an uncaught error. Before it serves clients, the first
- * signal ends the process immediately. The workers are ended first, or end when their channel closes.
+ * Stops the service on SIGTERM, SIGINT or SIGHUP: waits for running requests, then exits with status 0. When the grace
+ * period expires, and after a second signal or an uncaught error, aborts them and exits with status 1. Until the
+ * service accepts clients, the first signal ends the process immediately. The workers are ended first, or end when
+ * their channel closes.
  */
 function stopOnSignals(
   findApp: () => App | undefined,
@@ -192,7 +193,7 @@ function describeFaults({ message, warnings }: ConfigError): string {
   return ['The configuration is not valid:', message, ...warned].join('\n');
 }
 
-/** Returns a handler that rethrows an error of a listener, and names the variable of a used port. */
+/** Returns a handler that rethrows a listener's error; if the port is in use, the message names the variable. */
 function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
   return (error: Error & { readonly code?: string }): never => {
     if (error.code === 'EADDRINUSE') error.message += `; set ${variable}`;
@@ -201,9 +202,9 @@ function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
 }
 
 /**
- * Ends the process when its last log lines are written. `process.exit` would wait for a write that hangs, so a signal
- * ends the process then: after status 0 the signal that stopped it, which supervisors accept, else SIGKILL. Not
- * covered: the first process of a container, which ignores its own signals; the runtime ends it.
+ * Ends the process when its last log lines are written. If that write hangs, `process.exit` would wait for it, so the
+ * process kills itself: for status 0 by the signal that stopped the service, which supervisors accept; else by SIGKILL.
+ * Not covered: the first process of a container ignores its own signals, so the container runtime has to kill it.
  */
 async function exit(status: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<never> {
   if ((await processLog?.flush()) === false) {

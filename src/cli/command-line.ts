@@ -63,8 +63,8 @@ const OPTIONS = `Options:
 /**
  * Runs a command line; returns how it ended, after errors were written to `stderr`.
  *
- * @param args the arguments after the program's name
- * @throws bugs of ours
+ * @param args arguments after the program's name
+ * @throws errors that are bugs
  */
 export async function runCommandLine(
   args: readonly string[],

@@ -35,7 +35,7 @@ export interface Command {
   /** Text of `--help` after summary and usage. */
   readonly help: string;
   /**
-   * Returns the exit status. @throws CommandError, ConfigError; any error once the command was stopped; other errors
+   * Returns the exit status. @throws CommandError, ConfigError; any error after the command was stopped; other errors
    * are bugs
    */
   run(operands: readonly string[], terminal: Terminal, options: CommandOptions): Promise<number>;

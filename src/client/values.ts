@@ -16,7 +16,7 @@ export function formatValue(
     !/\p{Cs}/u.test(text) &&
     new TextEncoder().encode(text).length <= maxBytes;
   if (fits) return encodeURIComponent(text);
-  // The last digits of an id are already lost in a number.
+  // A number has already lost the last digits of an id.
   const hint = typeof value === 'number' ? ' Pass a string or a bigint.' : '';
   faults.push(`${name} is ${quote(value)}; expected: ${description}${hint}`);
   return '';

@@ -47,7 +47,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Inherited by workers; none of them is a secret. */
+/** Environment variables that workers inherit; they contain no secrets. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
 
 const WORKERS_PER_CORE = 2;

@@ -36,7 +36,7 @@ const lenientParameters: Readonly<
 
 const DEFAULT_WIDTH_PX = 128;
 
-/** Minimum and maximum width of assets in pixels; for avatars and icons the default. */
+/** Minimum and maximum width in pixels of avatars, icons and other assets without an entry in `boundsPx`. */
 const defaultBoundsPx = [128, 1024] as const;
 const banner = [480, 2048] as const;
 const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max: number]>>> = {

@@ -22,7 +22,7 @@ export class ByteReader {
   readonly #name: string;
   #readsLeft: number;
 
-  /** @param maxReads limits all loops over the file's tables together; beyond, the file counts as corrupt */
+  /** @param maxReads limits all loops over the file's tables together; a file that needs more counts as corrupt */
   constructor(bytes: Uint8Array, name: string, maxReads = Number.POSITIVE_INFINITY) {
     this.bytes = bytes;
     this.length = bytes.length;

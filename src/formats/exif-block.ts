@@ -18,7 +18,7 @@ export function readExifOrientation(block: Uint8Array): Orientation {
   return findExifOrientation(block) ?? 1;
 }
 
-/** As `readExifOrientation`; returns `undefined` if there is no valid orientation. */
+/** Like `readExifOrientation`; returns `undefined` if there is no valid orientation. */
 export function findExifOrientation(block: Uint8Array): Orientation | undefined {
   const tiff = hasAscii(block, 0, EXIF_PREFIX) ? block.subarray(EXIF_PREFIX.length) : block;
   if (tiff.length < 8 || block.length > MAX_BLOCK_BYTES) return undefined;

@@ -35,7 +35,7 @@ interface ListenerContext extends Observers {
 
 const MISS: CacheOutcome = { kind: 'miss' };
 
-/** One request and its response. Prepared fields bypass Fastify, and plain hits also `writeHead`, which makes hits fast. */
+/** One request and its response. Prepared fields bypass Fastify, and plain hits also `writeHead`, to save CPU. */
 export class Exchange {
   readonly request: IncomingMessage;
   readonly state: RequestState;
@@ -196,7 +196,7 @@ export class Exchange {
     this.respond(failure.status, Object.entries(failure.headers).flat(), failure.body);
   }
 
-  /** Streams a body. Sends the head with the first bytes: if the body fails before, the client receives an error. */
+  /** Streams a body. Sends the head with the first bytes; if the body fails earlier, the client receives an error. */
   #stream(status: number, head: readonly string[], body: Readable): void {
     const response = this.#response;
     const names = head.filter((_, index) => index % 2 === 0);

@@ -40,9 +40,9 @@ const BYPASS: CacheOutcome = { kind: 'bypass' };
 /**
  * Serves media requests in these stages, of which HTTP does the first and the last:
  *
- *     parse → look up → identify the original → join → store → header → plan → charge → render → respond
+ *     parse → look up → identify the original → join → store → header → plan → rate limit → render → respond
  *
- * Requests share the identification of an original, and all later stages of one result.
+ * Concurrent requests share the identification of an original; those for the same result share all later stages.
  */
 export class MediaService {
   readonly #services: OriginalServices;
@@ -64,12 +64,12 @@ export class MediaService {
     trace.add('store', clock.nowMs() - sinceMs);
     const isFresh = known !== undefined && identity?.etag === known.originalEtag;
     if (isFresh && this.#passesDigestBlocks(originKey, known)) return known;
-    // Attributes only of a miss, since traces do not show the stages of a hit.
+    // Only for a miss: traces do not show the stages of a hit.
     trace.add('store', 0, { memory: 'results', found: known !== undefined });
     return undefined;
   }
 
-  /** Whether the original's digest is known and not blocked. */
+  /** Whether the original's digest is known and not blocked; also true if no digest is blocked. */
   #passesDigestBlocks(originKey: string, { originalEtag }: MediaResult): boolean {
     const { blocks, records } = this.#services;
     if (blocks?.hasDigestBlocks !== true) return true;
@@ -84,8 +84,8 @@ export class MediaService {
   }
 
   /**
-   * Serves a request without a hit. This is the only loop of a request: it retries if the original was purged or
-   * replaced meanwhile, if a joined render exceeded another client's rate limit, or if a hidden block was found late.
+   * Serves a request without a hit. Does all retries of a request: if the original was purged or replaced meanwhile, if
+   * a joined render exceeded another client's rate limit, or if a hidden block was found late.
    *
    * @throws MediaError of any stage; `context.signal.reason` when the client disconnects
    */

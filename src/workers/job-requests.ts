@@ -114,7 +114,7 @@ export async function reply(
     last = { kind: 'refused', code, detail: describe(error) };
   }
   signal.throwIfAborted();
-  // Not awaited until `drain`: the worker may send its next message at once.
+  // Does not wait for `drain`, since the worker may send its next message at once.
   writePacket(channel, formatReply(last));
 }
 

@@ -17,13 +17,14 @@ export interface StripParts {
   readonly isDryRun: boolean;
   /** Called after each attempt to write, even a failed one: its response may have been lost. */
   readonly purge: (key: string) => Promise<void>;
-  /** The block of a SHA-256 would not apply to cleaned bytes. Omit without a block list. */
+  /** Whether a SHA-256 is blocked: the block would not apply to the cleaned bytes. Omit without a block list. */
   readonly isBlocked?: ((sha256: string) => Promise<boolean>) | undefined;
 }
 
 /**
- * Removes the metadata from a stored original. Reads the original once to find metadata, and again to write, so that
- * nothing is written without need.
+ * Removes the metadata from a stored original. Reads the original once to find metadata, and again only if it must be
+ * written.
+ *
  * @returns `removed` also for a dry run that found metadata; `blocked` for an original left as it is
  * @throws MediaError `UNKNOWN_MEDIA`, `UNSUPPORTED_MEDIA_TYPE`; `PRECONDITION_FAILED` if others keep replacing the
  *   original; errors of the storage and of `purge`; `signal.reason`

@@ -13,7 +13,7 @@ import {
   publicUrl,
 } from '../setting-types.ts';
 
-/** A platform that stores originals itself does not announce new ones (contract §14). */
+/** Short, since a platform that stores originals itself does not announce new ones (contract §14). */
 const MISSING_SECONDS = 2;
 
 /** Contract §14. */

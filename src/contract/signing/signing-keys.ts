@@ -65,7 +65,7 @@ function secretOf(text: string): string {
   return base64.length % 4 === 0 ? base64.replace(/={1,2}$/, '') : base64;
 }
 
-/** @throws RangeError if the text is not canonical base64 without padding, of which Node's decoder skips errors */
+/** @throws RangeError if the text is not canonical base64 without padding; Node's decoder skips invalid characters */
 function decodeBase64(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64').replace(/=+$/, '') !== text)

@@ -49,7 +49,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
         isClean &&= start + 1 === bytes.length;
         break;
       case 'junk':
-        // The decoder must read these files, since it rejects some.
+        // Not sent or rewritten, since the decoder rejects some of these files.
         isClean = isRewritable = false;
         break;
       case 'truncated':

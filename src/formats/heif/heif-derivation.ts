@@ -10,7 +10,7 @@ const MAX_GRID_BYTES = 12;
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_EXTRA_BYTES = 64 * 1024;
 
-/** Minimum pixels a tile counts as, for its decoder: 14 400 tiles of 96×64 px took more than the 15 s of a render. */
+/** Minimum pixels counted per tile, since each has a decoder: 14 400 tiles of 96×64 px exceeded a render's 15 s. */
 const MIN_TILE_PIXELS = 256 * 128;
 
 /** Maximum length of a chain of items that repeat one another. */

@@ -45,8 +45,8 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
 
 /**
  * Reads the primary image of an ISO file (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an image sequence;
- * `undefined` for a foreign codec, and for only tracks. As in libheif, the size is that after `clap` and `irot`. Boxes
- * after the meta box are not read; items beyond the end of the file reveal truncation, except in a prefix.
+ * `undefined` for other codecs, and for a file of tracks only. As in libheif, the size is that after `clap` and `irot`.
+ * Boxes after the meta box are not read; items beyond the end of the file reveal truncation, except in a prefix.
  */
 export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const heif = openHeif(bytes, prefix === undefined ? bytes.length : Number.POSITIVE_INFINITY);

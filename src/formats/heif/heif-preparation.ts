@@ -19,8 +19,8 @@ const MAX_PROPERTIES = 255;
 const ESSENTIAL = 0x8000;
 
 /**
- * Returns the file, or a copy of the same length, without EXIF and with a brand that libvips recognises. `Exif` items
- * (ISO/IEC 14496-12 §8.11.6) become `free`; searches bytes, since libheif may reach an entry by another path.
+ * Returns the file, or a copy, without EXIF and with a brand that libvips recognises. `Exif` items (ISO/IEC 14496-12
+ * §8.11.6) become `free`, wherever their bytes occur, since libheif may reach an entry by another path.
  */
 export function prepareHeif(heif: Uint8Array): Uint8Array {
   const bytes = Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength);
@@ -58,7 +58,7 @@ export function withPrimaryItem(
 
 /**
  * If necessary, gives the alpha plane the transforms of the primary image, and tiles none, as libavif reads a file:
- * libheif rotates each tile, and stretches an alpha plane without a rotation. avifenc 0.11 writes both.
+ * libheif rotates each tile, and stretches an alpha plane without a rotation. avifenc 0.11 writes such files.
  */
 function withPrimaryTransforms(bytes: Uint8Array): Uint8Array {
   const heif = openHeif(bytes);
@@ -100,8 +100,8 @@ function formatAssociation(item: number, properties: readonly Property[]): Buffe
 }
 
 /**
- * Copies a file with associations before its own, since the first of an item counts. Offsets stay valid: the old meta
- * box and everything after it become a free box, followed by a longer meta box.
+ * Copies a file and inserts associations before its own, since readers use an item's first. Offsets stay valid: the old
+ * meta box and everything after it become a free box, followed by a longer meta box.
  */
 function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffer {
   const head = Buffer.alloc(16);

@@ -16,7 +16,7 @@ const MAX_FILL_BYTES = 64 * 1024;
 
 /**
  * Reads the header of a JPEG (ITU-T T.81 annex B); `undefined` for processes that libjpeg cannot decode (lossless,
- * hierarchical, 12 bit). Unlike for libjpeg, the file must reach EOI.
+ * hierarchical, 12 bit). Unlike libjpeg, requires EOI.
  */
 export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const reader = new ByteReader(bytes, 'JPEG');

@@ -60,7 +60,7 @@ export class StreamEditor {
     this.#isEnded = true;
   }
 
-  /** Returns the final bytes in one piece. Copies buffered bytes, since the caller may reuse its chunk. */
+  /** Returns the finished bytes in one piece. Copies buffered bytes, since the caller may reuse its chunk. */
   takeOutput(): readonly Uint8Array[] {
     if (!this.#isOwned && this.#end > this.#start) this.#reserve(0);
     const output = this.#output;
@@ -84,7 +84,7 @@ export class StreamEditor {
     return this.#bytes.subarray(this.#start, Math.min(this.#start + count, this.#end));
   }
 
-  /** As `peek`, with exactly `count` bytes. @throws MetadataRemovalError if the input ends before */
+  /** Like `peek`, with exactly `count` bytes. @throws MetadataRemovalError if the input is shorter */
   *require(count: number): Steps<Uint8Array> {
     const bytes = yield* this.peek(count);
     if (bytes.length < count) throw this.truncated();
@@ -97,7 +97,7 @@ export class StreamEditor {
     return this.#bytes.subarray(this.#start, this.#end);
   }
 
-  /** Keeps the next `count` bytes. @throws MetadataRemovalError if the input ends before */
+  /** Keeps the next `count` bytes. @throws MetadataRemovalError if the input is shorter */
   *keep(count: number): Steps {
     for (let left = count; left > 0; ) {
       const chunk = yield* this.#requireChunk(left);
@@ -106,7 +106,7 @@ export class StreamEditor {
     }
   }
 
-  /** Zeros the next `count` bytes. @throws MetadataRemovalError if the input ends before */
+  /** Zeros the next `count` bytes. @throws MetadataRemovalError if the input is shorter */
   *zero(count: number): Steps {
     for (let left = count; left > 0; ) {
       const chunk = yield* this.#requireChunk(Math.min(left, MAX_ZERO_BYTES));
@@ -119,7 +119,7 @@ export class StreamEditor {
     while (!(yield* this.isAtEnd())) yield* this.zero((yield* this.peekChunk()).length);
   }
 
-  /** Overwrites the next bytes. @throws MetadataRemovalError if the input ends before */
+  /** Overwrites the next bytes. @throws MetadataRemovalError if the input is shorter */
   *overwrite(bytes: Uint8Array): Steps {
     yield* this.require(bytes.length);
     this.#emit(bytes);

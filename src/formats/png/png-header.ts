@@ -29,8 +29,8 @@ const MAX_CHUNKS = 105_000;
 
 /**
  * Reads the header of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data. Checks the
- * CRC of critical chunks up to IEND, like libpng; that of image data, an eighth of the main process's work on a large
- * file, only where libpng does not (`checkDataCrcs`).
+ * CRC of critical chunks up to IEND, like libpng. `checkDataCrcs` checks that of image data, but only where libpng does
+ * not: it would be an eighth of the main process's work on a large file.
  */
 export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const reader = new ByteReader(bytes, 'PNG');

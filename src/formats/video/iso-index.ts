@@ -76,7 +76,7 @@ export function readIsoIndex(moov: Uint8Array): IsoIndex {
       fragmentTicks = reader.u8(at) === 1 ? reader.u64be(at + 4) : reader.u32be(at + 4);
     } else if (track !== undefined) readTrackBox(reader, track, type, at, end, timescale);
   };
-  walk(reader, 0, moov.length, visit, 0);
+  visitBoxes(reader, 0, moov.length, visit, 0);
   for (const track of tracks) checkCounts(track);
   return {
     tracks: tracks
@@ -102,17 +102,23 @@ export function checkFragment(moof: Uint8Array): void {
     if (samples > MAX_FRAGMENT_SAMPLES)
       throw tooLargeMedia(`ISO: ${samples} samples of a fragment`);
   };
-  walk(reader, 0, moof.length, visit, 0);
+  visitBoxes(reader, 0, moof.length, visit, 0);
 }
 
 type Visit = (type: string, start: number, end: number) => void;
 
 /** Stops like the demultiplexer at a box that does not fit or has no size. */
-function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
+function visitBoxes(
+  reader: ByteReader,
+  start: number,
+  limit: number,
+  visit: Visit,
+  depth: number,
+): void {
   for (const { type, start: at, end, isOpen, fits } of iterateBoxes(reader, start, limit)) {
     if (isOpen || !fits) return;
     visit(type, at, end);
-    if (CONTAINERS.has(type) && depth < MAX_DEPTH) walk(reader, at, end, visit, depth + 1);
+    if (CONTAINERS.has(type) && depth < MAX_DEPTH) visitBoxes(reader, at, end, visit, depth + 1);
   }
 }
 

@@ -24,7 +24,7 @@ export const clientLimits = {
    * sends a reset, which may overtake the response (RFC 9112 §9.6).
    */
   lingerTimeoutMs: 2_000,
-  /** From the begin of a stop to the FIN on idle connections, for requests that are on their way. */
+  /** From the beginning of a stop to the FIN on idle connections, for requests in transit. */
   idleGraceMs: 250,
   /**
    * Window in which a client must read `slowReaderMinBytes` of its response, or the rest; equals nginx's send_timeout. The
@@ -57,7 +57,7 @@ const DRAIN_STEP_MS = 10;
 
 export type ClientLimits = Readonly<typeof clientLimits>;
 
-/** All connections of the listener, with limits of their number and inactivity. Node's parser limits the time of a head. */
+/** All connections of the listener. Limits their number and idle time; Node's parser limits the time for a head. */
 export class Connections implements ConnectionOwner {
   readonly meter: Meter;
   isDraining = false;
@@ -146,7 +146,7 @@ export class Connections implements ConnectionOwner {
     this.#phases[phase].add(connection);
   }
 
-  /** Closes active connections after their responses, and others after a grace period for requests on their way. */
+  /** Closes active connections after their responses, and others after a grace period for requests in transit. */
   async drain(): Promise<void> {
     this.isDraining = true;
     const { new: fresh, idle, active } = this.#phases;

@@ -124,7 +124,7 @@ export class Listener {
       countRefusal(this.#meter, refusal);
       sendRefusal(request, response, refusal);
     } else if (isWithBody) {
-      // Lets the parser read the first bytes of the body before, and reject them if they are not valid HTTP.
+      // Lets the parser first read the beginning of the body, and reject it if it is not valid HTTP.
       queueMicrotask(() => handle(request, response));
     } else {
       handle(request, response);

@@ -61,7 +61,7 @@ export function createMediaHandler(
       robotsTag: '',
     }),
   );
-  /** Prepared bodies of results in memory. The heads of downloads and redirects differ for the same result. */
+  /** Prepared bodies of results in memory; not for downloads and redirects, whose heads differ. */
   const preparedResults = new WeakMap<MediaResult, PreparedBody>();
 
   const respond = (exchange: Exchange, parsed: ParsedTarget): Promise<void> | undefined => {

@@ -33,7 +33,7 @@ export class BlockGuard {
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
     const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
-    // A block of all keys of a kind also matches the absent original that hides it.
+    // A block of all keys of a kind also matches the absent original that is served instead.
     return block !== undefined && isAbsentKey(originKey) ? undefined : block;
   }
 

@@ -17,8 +17,8 @@ export class ListUnavailable extends Error {
 const MAX_ATTEMPTS = 50;
 
 /**
- * Maximum pause between attempts, in milliseconds. All attempts together outlast the lock of a killed process in a
- * directory.
+ * Maximum pause between attempts, in milliseconds. All attempts together take longer than the lock of a killed process
+ * lasts (`BLOCKLIST=filesystem`).
  */
 const MAX_PAUSE_MS = 300;
 

@@ -20,8 +20,8 @@ const HEAVY_FRACTION = 1 / 2;
 const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Limits the bytes of originals that are being read or rendered, or wait for it. No request waits for memory, since
- * waiting requests occupy memory, too.
+ * Limits the bytes of originals that are being read, wait for a render, or are rendered. No request waits for memory,
+ * since waiting requests occupy memory, too.
  */
 export class MemoryBudget {
   readonly maxBytes: number;

@@ -7,7 +7,7 @@ import { discard, openContent } from './open-body.ts';
 /** State of the origin; `reachable`: it responded recently, or did not fail since. */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 
-/** Maximum age of the last response, in milliseconds, for a failure to count as that of one object. */
+/** Maximum age of the last response at which a failure counts as one object's, not the origin's, in milliseconds. */
 const RECENT_MS = 10_000;
 
 /** Silence after which the origin is probed, in milliseconds. */
@@ -19,7 +19,7 @@ const REPORT_AGAIN_AFTER_MS = 60_000;
 /** A valid key without an original; a 404 is a response, too. */
 const PROBE_KEY = 'avatars/0/darkroom-readiness';
 
-/** Health of the origin, by its responses to requests, or to probes without requests. */
+/** Health of the origin, by its responses to requests, and to probes while there are no requests. */
 export class OriginHealth {
   readonly #clock: Clock;
   #respondedMs: number | undefined;

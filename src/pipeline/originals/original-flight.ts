@@ -20,7 +20,7 @@ export interface Inspected {
   readonly spentMs: number;
 }
 
-/** Range that identifies an original. Not a HEAD, since S3 omits the reason when a HEAD fails. */
+/** Range to request for the identity of an original. A HEAD request would lack S3's reason for a failure. */
 const FIRST_BYTE = { first: 0, last: 0 } as const;
 
 /**
@@ -70,7 +70,7 @@ export class OriginalFlight extends RememberedOriginal {
    *
    * @param need with `identity`, starts no transfer that might be aborted
    * @param hasResult whether an older result is in memory
-   * @returns the shared promise itself, since it would retain a derived promise for each caller
+   * @returns the shared promise itself; it would retain each promise derived from it
    * @throws MediaError of the source, also a remembered one
    */
   identify(
@@ -107,14 +107,12 @@ export class OriginalFlight extends RememberedOriginal {
     return this.#loaded;
   }
 
-  /** Leaves the bytes to the garbage collector. */
+  /** Makes the garbage collector free the bytes, instead of the end of this work. */
   keepBytes(): void {
     this.#areBytesKept = true;
   }
 
-  /**
-   * Reads the metadata of this state of a video or audio file once for all requests, under the controls of this flight.
-   */
+  /** Reads the metadata of a state of a video or audio file once for all requests, which keep the read alive. */
   inspect(
     etag: string,
     read: (work: FlightControls & { readonly original: OriginalFlight }) => Promise<Inspected>,

@@ -106,7 +106,7 @@ async function openUnchecked(
   });
 }
 
-/** Opens an original whose bytes are not blocked, as far as they can be read before. */
+/** Opens an original if its bytes are not blocked. Those of large originals cannot be checked before they are sent. */
 async function openChecked(
   services: OriginalServices,
   passthrough: PassthroughRequest,

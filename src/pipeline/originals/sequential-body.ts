@@ -66,7 +66,7 @@ export class SequentialBody {
     return reached;
   }
 
-  /** Reads up to a position. @throws MediaError `ORIGIN_ERROR` if the body ends before; and as `OriginalReader.read` */
+  /** Reads up to a position. @throws MediaError `ORIGIN_ERROR` if the body is shorter; and as `OriginalReader.read` */
   async readUpTo(end: number): Promise<void> {
     if (end <= this.#storedBytes) return;
     await this.#withinDeadline(async () => {

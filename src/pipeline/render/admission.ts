@@ -37,8 +37,8 @@ interface Queue {
 }
 
 /**
- * Fraction of the maximum wait up to which a render is admitted by its estimated wait: estimates err, and a rejection
- * must be immediate. Documented for `QUEUE_TIMEOUT_MS`.
+ * Maximum estimated wait of an admitted render, as a fraction of the maximum wait: estimates may be too low, and a
+ * rejection must be immediate. Documented for `QUEUE_TIMEOUT_MS`.
  */
 const MAX_ESTIMATED_FRACTION = 1 / 2;
 
@@ -54,7 +54,7 @@ const MAX_SLOWDOWN = 8;
 /** Estimated remaining time of an overdue render, as a fraction of its elapsed time. */
 const OVERDUE_FRACTION = 1 / 2;
 
-/** Maximum `Retry-After`, in seconds; estimates reach no further. */
+/** Maximum `Retry-After`, in seconds; longer estimates are unreliable. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /**
@@ -151,7 +151,7 @@ export class Admission {
     return slot;
   }
 
-  /** Returns the queues of a render, one after the other. */
+  /** Returns the queues that a render passes, in this sequence. */
   #queuesFor(lane: Lane, costMs: number): readonly Queue[] {
     const isCostly = lane === 'heavy' && costMs > this.#maxEstimatedMs;
     return isCostly ? [this.#costly, this.#lanes.heavy] : [this.#lanes[lane]];

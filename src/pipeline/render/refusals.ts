@@ -60,7 +60,7 @@ export class Refusals {
       this.#update(originKey, { quarantine: { crashes, untilMs: nowMs + QUARANTINE_MS } });
     }
     const untilMs = isTimeout
-      ? // No longer than the deadline is remembered.
+      ? // At most as long as the exceeded deadline is remembered.
         Math.min(nowMs + TIMEOUT_FOR_MS, this.#findTimeout(originKey)?.untilMs ?? Infinity)
       : nowMs + REFUSED_FOR_MS;
     // A refusal that ends within this millisecond needs no entry.

@@ -39,7 +39,7 @@ interface SlotUse<Result> {
   readonly addRun: (tookMs: number) => void;
 }
 
-/** Whether videos have posters; resolves once the decoder was tried. */
+/** Whether videos have posters; resolves once the decoder has been tested. */
 export async function canDecodeVideo({ renderer }: Services): Promise<boolean> {
   return (await renderer.videoSupport)?.isSupported === true;
 }

@@ -25,7 +25,7 @@ export function systemCodeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Whether a path is not a regular file. */
+/** Whether an error means that a path is not a regular file. */
 export function isMissingFile(error: unknown): boolean {
   return MISSING.has(systemCodeOf(error));
 }

@@ -18,7 +18,7 @@ const TEMPORARY = '.incoming-';
 /** Age after which a claim belongs to a killed process. */
 const DEAD_AFTER_MS = 5_000;
 
-/** The same for an unfinished file of an earlier release: those of running uploads have such names, too. */
+/** The same for an unfinished file of an earlier release, which has a name like those of running uploads. */
 const STALE_AFTER_MS = 300_000;
 
 const MAX_CREATE_ATTEMPTS = 3;

@@ -10,7 +10,7 @@ export interface AddressRules {
   readonly allowedNetworks: readonly string[];
   /** Takes precedence over `allowedNetworks`. */
   readonly blockedNetworks: readonly string[];
-  /** The embedded IPv4 address decides. */
+  /** Prefixes of NAT64 addresses, which are checked by their embedded IPv4 address. */
   readonly nat64Prefixes: readonly string[];
 }
 
@@ -45,7 +45,7 @@ const furtherNetworks: readonly Network[] = ['168.63.129.16/32', '100:0:0:1::/64
   parseNetwork,
 );
 
-/** Ranges of ipaddr.js whose packets reach the embedded IPv4 address, which decides. */
+/** Ranges of ipaddr.js whose packets reach the embedded IPv4 address, so only that is checked. */
 const translatedRanges: ReadonlySet<string> = new Set(['6to4', 'teredo', 'rfc6052']);
 
 /** Prefix of local NAT64 (RFC 8215), rejected unless configured. */

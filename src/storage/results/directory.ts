@@ -41,7 +41,7 @@ export interface ResultDirectoryDoubles {
 /** Time after which a disk counts as hanging: each step of a removal is a few system calls. */
 const STALL_TIMEOUT_MS = 10_000;
 
-/** A hanging disk leaves two of Node's four threads for originals. */
+/** Limits file access, so that a hanging disk blocks only two of Node's four threads. */
 const IO_PERMITS = { slots: 2, maxWaiting: Number.POSITIVE_INFINITY };
 
 /**

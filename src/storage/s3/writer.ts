@@ -40,9 +40,11 @@ const BODY_BUFFER_BYTES = 64 * 1024;
  * at once, others in sequential parts. Failed multipart uploads are aborted, since invisible parts cost money. A stop
  * waits for the response once the body is sent: without it, the original may or may not be stored.
  *
- * Not covered: servers without `If-None-Match: *` (also for multipart uploads) keep the last of two concurrent uploads,
- * unless a check finds the first; a bucket that stores an original and reports a failure, which the SDK's retry finds;
- * parts of a killed process, and uploads whose creation is confirmed late, which a lifecycle rule can remove.
+ * Not covered:
+ * - A server without `If-None-Match: *`, also for multipart uploads, keeps the last of two concurrent uploads, unless a
+ *   check finds the first.
+ * - If a bucket stores an original but reports a failure, the SDK's retry finds the original.
+ * - Parts of a killed process, and uploads whose creation is confirmed late, need a lifecycle rule to remove them.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
@@ -82,7 +84,7 @@ export class S3OriginalWriter implements OriginalWriter {
       throw this.#requests.explainDenial(head !== undefined && etagOf(head) === ifMatch, error);
     });
     if (etag !== '') return etag;
-    // Ceph returns no tag for a completed multipart upload. The upload does not fail without one.
+    // Ceph returns no tag for a completed multipart upload. If reading the tag fails, the upload still succeeds.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
     return this.#client
       .send(new HeadObjectCommand(address), { abortSignal })

@@ -90,7 +90,7 @@ function placeBelow(side: Uint8Array, count: number, rowBytes: number): Uint8Arr
   return strip;
 }
 
-/** Scales rows of samples in height; which of them are pixels makes no difference. */
+/** Scales rows of samples in height, regardless of the number of channels. */
 async function scaleHeight(data: Uint8Array, rows: number, toRows: number): Promise<Uint8Array> {
   const rowBytes = data.length / rows;
   // libvips averages rows of three channels twice as fast as rows of one.

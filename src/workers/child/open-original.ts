@@ -156,7 +156,7 @@ function decodeReduced(image: Sharp, { widthPx, heightPx }: Size): Promise<Pixel
  * lenient decoder, because libjpeg reports only the first warning. The lenient decoder also accepts other damage.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; otherwise the transform's
- *   error, which is a bug of ours
+ *   error, which is a bug
  */
 export async function decodeStrictly<Result>(
   original: Uint8Array,

@@ -28,15 +28,15 @@ export async function toPixels(image: Sharp): Promise<Pixels> {
 }
 
 /** Clockwise degrees that undo EXIF orientations from 1 on, after the flip that undoes some (EXIF 2.32 §4.6.4). */
-const TURNS = [0, 0, 180, 180, 270, 90, 90, 270];
-const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
+const ROTATIONS = [0, 0, 180, 180, 270, 90, 90, 270];
+const FLIPPED: readonly Orientation[] = [2, 4, 5, 7];
 
 /** Undoes an EXIF orientation. */
 export async function autoOrient(image: Sharp, orientation: Orientation): Promise<Sharp> {
   if (orientation === 1) return image;
   // sharp flips before it rotates.
-  const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation - 1]);
-  return fromPixels(await toPixels(turned));
+  const rotated = image.flop(FLIPPED.includes(orientation)).rotate(ROTATIONS[orientation - 1]);
+  return fromPixels(await toPixels(rotated));
 }
 
 /** Scales to the planned size, or scales to cover it and crops to the centre. */

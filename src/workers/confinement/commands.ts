@@ -66,7 +66,9 @@ const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
 
 /**
  * Starts a program in bubblewrap, with a root of its own files and without network. A descriptor passes the list of
- * files, so that `ps` stays readable. @param userId user of the program, by default ours
+ * files, so that `ps` stays readable.
+ *
+ * @param userId user of the program; omit for the service's user
  */
 export function composeBubblewrap(userId: number | undefined, files: ProgramFiles): SandboxCommand {
   const processor = arch();

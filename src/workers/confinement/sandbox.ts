@@ -12,16 +12,16 @@ import {
 import { listProgramFiles, type WorkerProgram } from './program-files.ts';
 import { isFiltered } from './seccomp-filter.ts';
 
-/** Commands that limit a process (shell) and drop its privileges (`bwrap` of bubblewrap, `setpriv` of util-linux). */
-
+/** Commands that set limits (a shell) and drop privileges (`bwrap` of bubblewrap, `setpriv` of util-linux). */
 export interface Sandbox {
   readonly name: 'bubblewrap' | 'setpriv' | 'unconfined';
   /** Whether a worker has PID, mount, IPC and network namespaces, and a read-only root of the files it needs. */
   readonly isIsolated: boolean;
+  /** Whether each worker can run as a different user. */
   readonly hasOwnUsers: boolean;
   /** Whether the command installs our seccomp filter. */
   readonly hasFilter: boolean;
-  /** @param userId by default ours; @param memoryBytes limit of private writable memory */
+  /** @param userId omit for the service's user @param memoryBytes limit of private writable memory */
   readonly compose: (userId: number | undefined, memoryBytes: number) => SpawnCommand;
 }
 
@@ -59,8 +59,8 @@ export const LIMITS = `
 const START_NICENESS = 5;
 
 /**
- * Ignores failures: the limits are read from the process. Values are parameters, so that the shell parses only this
- * text.
+ * Ignores failures, since `report.ts` reads the limits of the running process. Values are parameters, so that the shell
+ * parses only this text.
  */
 const LIMITS_SCRIPT = `
 { ${LIMITS} } 2>/dev/null
@@ -71,8 +71,9 @@ exec "$@"
 `;
 
 /**
- * Yields the sandboxes that may work here, strongest first; the last confines nothing. @param refusals reasons against
- * others
+ * Yields the sandboxes that may work here, strongest first; the last confines nothing.
+ *
+ * @param refusals receives why others cannot work
  */
 export async function* listSandboxes(
   worker: WorkerProgram,

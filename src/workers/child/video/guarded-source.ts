@@ -23,10 +23,10 @@ export const MAX_INDEX_BYTES = 16 * 2 ** 20;
 /** Maximum bytes of a box or element header that the demultiplexer reads. */
 const MAX_HEADER_BYTES = 16;
 
-/** Maximum reads of the demultiplexer, most of them cached: limits millions of tiny boxes. */
+/** Maximum reads by the demultiplexer, most of them cached: a file may have millions of tiny boxes. */
 const MAX_READS = 200_000;
 
-/** Elements outside of clusters that are read even if they exceed the file. */
+/** Elements that are read even if the file is truncated; others outside of clusters are skipped. */
 const CUT_IDS: readonly number[] = [ebmlIds.Segment, ebmlIds.Cluster];
 
 const MAX_SINGLE_READ_BYTES = 64 * 1024;
@@ -42,7 +42,7 @@ type Check = (bytes: Uint8Array) => void;
 export type DemultiplexedContainer = Exclude<AvContainer, 'mp3'>;
 
 /**
- * Checks an index before the demultiplexer expands it, recognized by the header that the demultiplexer reads first.
+ * Checks each index before the demultiplexer parses it; recognizes it when the demultiplexer reads its header.
  * Overrides internal methods of mediabunny, whose version is pinned: its `CustomSource` reads ahead and keeps copies.
  */
 export class GuardedSource extends Source {
@@ -50,7 +50,7 @@ export class GuardedSource extends Source {
   /** Set when the demultiplexer has read the index. */
   iso: IsoIndex | undefined;
   ebml: EbmlTracks | undefined;
-  /** First error of a read or check; the demultiplexer may replace it. */
+  /** First error of a read or check; the demultiplexer may throw another one. */
   failure: unknown;
   readonly #cache: BlockCache;
   readonly #isEbml: boolean;
@@ -169,7 +169,10 @@ export async function demultiplex<Result>(
   }
 }
 
-/** Reads a movie box. Zeros replace metadata and audio's sample tables (half of it), which the demultiplexer skips. */
+/**
+ * Reads a movie box, with zeros instead of what the demultiplexer skips: metadata and audio's sample tables, half of
+ * the box.
+ */
 async function readMovie(cache: BlockCache, start: number, end: number): Promise<Uint8Array> {
   if (end - start <= MAX_SINGLE_READ_BYTES) return await cache.read(start, end);
   const movie = Buffer.alloc(end - start);

@@ -15,13 +15,13 @@ const { qualities } = outputFormats.webp;
 const FAST_EFFORT = 1;
 
 /**
- * Factor by which bytes at effort 0, a third of the time, must exceed the lossy ones to prove that those of `FAST_EFFORT`
- * exceed them too. Of frames with many colours and a byte for each pixel, they are at most 1.32 times those of
- * `FAST_EFFORT` (bench/RESULTS.md); of drawings and gradients, many times.
+ * Ratio of lossless bytes at effort 0 to lossy bytes above which the lossless bytes at `FAST_EFFORT` also exceed the
+ * lossy ones; effort 0 takes a third of the time. For frames with many colours and more than a byte per pixel, effort 0
+ * takes at most 1.32 times the bytes of `FAST_EFFORT` (bench/RESULTS.md); for drawings and gradients, many times.
  */
 const ROUGH_FACTOR = 1.5;
 
-/** Lossless bytes of a pixel of a small photograph, from which follows the number of frames of the first trial. */
+/** Lossless bytes per pixel of a small photograph; determines the number of frames in the first trial. */
 const LOSSLESS_BYTES_PER_PIXEL = 1.8;
 
 /** Reserve in an estimate of how many frames prove that the lossless encoding is larger. */
@@ -61,7 +61,7 @@ export async function encodeWebpAnimation(
   const lossy = await encode(lossySettings(job));
   const pixels = size.widthPx * size.heightPx;
   let frameBytes = LOSSLESS_BYTES_PER_PIXEL * pixels;
-  // The first frames are proof enough: the encoder never changes them for the sake of later ones.
+  // The first frames suffice, since their encoding does not depend on later ones.
   const framesFor = (bytes: number): number =>
     Math.min(frames, Math.max(2, Math.ceil((RESERVE * bytes) / frameBytes)));
   if (hasManyColours(strip, size)) {

@@ -14,7 +14,7 @@ export function hasFewColours(strip: Pixels, size: Size): boolean {
   return splitFrames(strip, size).every((frame) => !exceeds(frame, strip.channels, maxColours));
 }
 
-/** Whether no colour is repeated often: each frame has one for three pixels. @param strip frames, one below the other */
+/** Whether few pixels share colours: each frame has more than one for three pixels. @param strip frames in a column */
 export function hasManyColours(strip: Pixels, size: Size): boolean {
   const maxColours = (size.widthPx * size.heightPx) / 3;
   return splitFrames(strip, size).every((frame) => exceeds(frame, strip.channels, maxColours));
