@@ -26,7 +26,7 @@ export const checkCommand: Command = {
 Prints a line for each check: ok, WARN, or FAULT with its consequence. You can
 run it next to a running service with the same settings. It checks
 
-  settings          all of them, as the service does at its start; warns of an
+  settings          all of them, like the service at startup; warns of an
                     unknown name that resembles a setting, and of a setting
                     without effect
   memory            how the memory of the machine or container is divided;
@@ -35,7 +35,7 @@ run it next to a running service with the same settings. It checks
                     failure: clients get a 404 only then
   listing           whether files in the storage have keys of originals
   reading           whether the first original can be read
-  renderings        whether RESULT_STORE can write, read and remove one rendering
+  renderings        whether RESULT_STORE can write, read and remove a file
   blocks            whether the list of BLOCKLIST can be written conditionally;
                     only if BLOCKLIST is set
   external keys     number of keys; only if there are any
