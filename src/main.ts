@@ -126,7 +126,7 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
 
 async function logVideoSupport(support: VideoSupport, log: Log): Promise<void> {
   const { describeVideoSupport } = await import('./workers/video/video-decoder.ts');
-  const isExpected = support.isSupported ? support.isFullySandboxed : !support.isUnexpected;
+  const isExpected = support.isSupported ? support.isWhole : !support.isFault;
   log[isExpected ? 'info' : 'warn']({ videoDecoder: support }, describeVideoSupport(support));
 }
 

@@ -140,7 +140,7 @@ function plan(recipe) {
       const [size, position, format] = words;
       const quality = format === 'avif' ? 55 : 82;
       const options = format === 'png' ? { compressionLevel: 9 } : { quality };
-      const how = `sharp: upright, cropped (${position}) to ${size}, ${format}, no metadata from `;
+      const how = `sharp: auto-oriented, cropped (${position}) to ${size}, ${format}, no metadata from `;
       return planDerived(file, how, (bytes) =>
         sharp(bytes)
           .autoOrient()

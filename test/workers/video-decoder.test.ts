@@ -36,7 +36,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
       program: '/usr/bin/ffmpeg',
       version: expect.stringMatching(/^\d/),
       sandbox: 'bubblewrap',
-      isFullySandboxed: true,
+      isWhole: true,
       refusals: [],
       isIsolated: true,
       user: expect.stringMatching(/^(own|namespace)$/),
@@ -78,7 +78,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
 });
 
 describe('an unusable decoder', () => {
-  const rows: [program: string, reason: string, isUnexpected: boolean, PATH?: string][] = [
+  const rows: [program: string, reason: string, isFault: boolean, PATH?: string][] = [
     ['off', 'VIDEO_DECODER is off', false],
     ['/nowhere/ffmpeg', '/nowhere/ffmpeg does not exist', true],
     ['/bin/true', '/bin/true cannot be used: bubblewrap: it lacks the decoders h264,', true],
@@ -88,14 +88,14 @@ describe('an unusable decoder', () => {
   ];
   test.each(rows)(
     'is not used, for a reported reason: %s',
-    async (program, reason, isUnexpected, path) => {
+    async (program, reason, isFault, path) => {
       const environment = { PATH: path ?? '/usr/bin:/bin' };
       const videoDecoder = { ...wholeDecoder, program };
       const { renderer, sayByRanges } = await start({ videoDecoder, environment });
       expect(await renderer.videoSupport).toEqual({
         isSupported: false,
         reason: expect.stringContaining(reason),
-        isUnexpected,
+        isFault,
       });
       const unsupported = { code: 'UNSUPPORTED_MEDIA_TYPE' };
       await expect(sayByRanges('decode 1 x')).rejects.toMatchObject(unsupported);
@@ -111,7 +111,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a compromised decoder', () => 
 
   test('passes the trial, and has the full sandbox', async () => {
     const support = await shared.pool.renderer.videoSupport;
-    expect(support).toMatchObject({ isFullySandboxed: true, version: 'malicious' });
+    expect(support).toMatchObject({ isWhole: true, version: 'malicious' });
   });
 
   // Attacks on others, in each sandbox, are in test/hostile/decoder.hostile.test.ts.

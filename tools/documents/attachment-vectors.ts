@@ -33,10 +33,10 @@ const signed = [
 /** Contents of `docs/attachment-vectors.json`, which `npm run docs` writes. */
 export const attachmentVectors = {
   about: [
-    'Test vectors of signed attachments; docs/signing.md says how they are made.',
-    'signed: a key, an attachment, the time in Unix seconds, and the URL that is given out for it then.',
-    'judged: a URL, the time, and what its signature is where all keys are accepted. Only valid is shown.',
-    'The name of a file may be percent-encoded in any way that decodes to it.',
+    'Test vectors of signed attachments; docs/signing.md describes the signature.',
+    'signed: a key, an attachment, the time in Unix seconds, and the URL signed at that time.',
+    'judged: a URL, the time, and the verdict on its signature if all keys are accepted. Only valid is served.',
+    'File names can be percent-encoded in any way that decodes to them.',
   ],
   keys,
   domain,
@@ -77,10 +77,10 @@ function createVectors() {
       'decimal digits': `ex=${Number.parseInt(ex, 16)}&is=${is}&hm=${first}`,
       'seven digits': `ex=${ex.slice(1)}&is=${is}&hm=${first}`,
       base64: `ex=${ex}&is=${is}&hm=${Buffer.from(first ?? '', 'hex').toString('base64url')}`,
-      'a use that is none': `${good}&uc=xx`,
+      'an invalid use': `${good}&uc=xx`,
       'an empty use': `${good}&uc=`,
-      'an end of ever that is no data export': `ex=0&is=${is}&hm=${ofExport}`,
-      'a data export with an end': `ex=00000000&is=${is}&uc=dp&hm=${ofExport}`,
+      'no expiry, but not a data export': `ex=0&is=${is}&hm=${ofExport}`,
+      'a data export that expires': `ex=00000000&is=${is}&uc=dp&hm=${ofExport}`,
     },
     mismatch: {
       'a later end': good.replace(ex, '69224181'),

@@ -53,7 +53,7 @@ function describePosters(
   { program }: Config['renderer']['videoDecoder'],
 ): Finding {
   const text = describeVideoSupport(support);
-  const isExpected = support.isSupported ? support.isFullySandboxed : !support.isUnexpected;
+  const isExpected = support.isSupported ? support.isWhole : !support.isFault;
   if (isExpected) return ok('posters', text);
   const isFault = !support.isSupported && program !== 'auto';
   return isFault ? fault('posters', text) : warning('posters', text);

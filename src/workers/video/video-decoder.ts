@@ -53,13 +53,13 @@ export type VideoSupport =
       readonly program: string;
       readonly version: string;
       /** Whether each process has the full sandbox (contract §12). */
-      readonly isFullySandboxed: boolean;
+      readonly isWhole: boolean;
     })
   | {
       readonly isSupported: false;
       readonly reason: string;
       /** Whether an operator could have expected posters. */
-      readonly isUnexpected: boolean;
+      readonly isFault: boolean;
     };
 
 interface Found {
@@ -147,12 +147,12 @@ export class VideoDecoder implements FrameSource {
       const { refusal, version } = await this.#try(sandbox, signal);
       if (version !== undefined) {
         const confinement = confinementBy(sandbox, refusals);
-        const isFullySandboxed = listExposures(confinement).length === 0;
+        const isWhole = listExposures(confinement).length === 0;
         const support = {
           isSupported: true as const,
           program: found,
           version,
-          isFullySandboxed,
+          isWhole,
           ...confinement,
         };
         return { sandbox, support };
@@ -207,8 +207,8 @@ function isOverload(error: unknown): boolean {
   return error instanceof MediaError && error.code === 'OVERLOADED';
 }
 
-function noSupport(reason: string, isUnexpected = true): Found {
-  return { support: { isSupported: false, reason, isUnexpected } };
+function noSupport(reason: string, isFault = true): Found {
+  return { support: { isSupported: false, reason, isFault } };
 }
 
 export function describeVideoSupport(support: VideoSupport): string {
