@@ -10,8 +10,8 @@ import { otherBombs } from './bombs/other-bombs.ts';
 import { pngBombs } from './bombs/png-bombs.ts';
 import { webpBombs } from './bombs/webp-bombs.ts';
 import { shareHostileRun } from './hostile-run.ts';
+import { passthrough } from './targets.ts';
 import { wasRendered } from './verdict.ts';
-import { passthrough } from './ways.ts';
 
 /** Several renders of up to 15 s each, and the creation of the bomb. */
 const TIMEOUT_MS = 180_000;
@@ -30,17 +30,18 @@ describe.each<[string, readonly Bomb[]]>([
 ])('%s', (format, bombs) => {
   test.each(bombs)(
     '$name',
-    async ({ name, make, ways, end }) => {
+    async ({ name, make, targets, end }) => {
       const original = await make();
-      for (const way of ways) {
-        const target = way(run().nextId());
+      for (const makeTarget of targets) {
+        const target = makeTarget(run().nextId());
         const response = await run().shoot(`${format}: ${name}`, original, target);
-        if (way === passthrough || end === 'any') continue;
+        if (makeTarget === passthrough || end === 'any') continue;
         const { status } = response;
         expect.soft(status, target).not.toBe(504);
         if (end === 'in time') continue;
         expect.soft(status === 200, `${target}: ${status}`).toBe(end === 'served');
-        if (end === 'refused unseen') expect.soft(wasRendered(response), target).toBe(false);
+        if (end === 'refused without a render')
+          expect.soft(wasRendered(response), target).toBe(false);
       }
     },
     TIMEOUT_MS,

@@ -1,8 +1,8 @@
-/** Every file of the corpus, in every way, through the real service with default limits; revalidates each good response. */
+/** All requests for every file of the corpus, through the real service with default limits; revalidates each good response. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { corpusCategories, corpusFile, corpusFiles } from '../formats/header-of.ts';
 import { shareHostileRun } from './hostile-run.ts';
-import { everyWay, jpegLow } from './ways.ts';
+import { allTargets, jpegLow } from './targets.ts';
 
 const run = shareHostileRun('corpus');
 
@@ -16,8 +16,8 @@ describe.each(corpusCategories)('%s', (category) => {
     '%s',
     async (file) => {
       const original = corpusFile(file);
-      for (const way of [...everyWay, jpegLow]) {
-        await run().shoot(file, original, way(run().nextId()));
+      for (const makeTarget of [...allTargets, jpegLow]) {
+        await run().shoot(file, original, makeTarget(run().nextId()));
       }
     },
     180_000,

@@ -10,7 +10,7 @@ import { startService } from '../support/processes/service-process.ts';
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts';
 import { readSample } from '../support/test-app.ts';
 import { readServiceLog } from './service-log.ts';
-import { findFaults, type WholeResponse } from './verdict.ts';
+import { findFaults, type ServiceResponse } from './verdict.ts';
 
 /** More than the sum of the service's deadlines: origin, queue, transform. */
 const NO_RESPONSE_MS = 60_000;
@@ -74,7 +74,10 @@ async function startHostileRun(suite: string) {
   let busyResponses = 0;
 
   /** Retries after a 503, which never depends on the original. */
-  async function get(target: string, headers: Record<string, string> = {}): Promise<WholeResponse> {
+  async function get(
+    target: string,
+    headers: Record<string, string> = {},
+  ): Promise<ServiceResponse> {
     for (let attempt = 1; ; attempt += 1) {
       const signal = AbortSignal.timeout(NO_RESPONSE_MS);
       const response = await fetch(new URL(target, service.origin), { headers, signal });
@@ -119,14 +122,14 @@ async function startHostileRun(suite: string) {
   const slowestMs = (): number => Math.max(...probes.map(({ tookMs }) => tookMs));
 
   /** Requests an original; if the response is wrong, saves the original for reproduction and throws. */
-  async function shoot(name: string, original: Buffer, target: string): Promise<WholeResponse> {
+  async function shoot(name: string, original: Buffer, target: string): Promise<ServiceResponse> {
     const { response, again } = await fetchOriginal(original, target).catch((error: unknown) => {
       keepOriginal(suite, name, target, original, [String(error)]);
       throw error;
     });
     const faults = await findFaults(original, target, response);
     if (response.status === 200 && again?.status !== 304) {
-      faults.push(`status ${again?.status} to a client that has it already`);
+      faults.push(`status ${again?.status} to a client that has the response already`);
     }
     if (faults.length > 0) faults.push(keepOriginal(suite, name, target, original, faults));
     expect.soft(faults, `${name}, ${target}`).toEqual([]);

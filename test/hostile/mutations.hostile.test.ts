@@ -35,9 +35,9 @@ describe(`seed ${seed}`, () => {
     const statuses: number[] = [];
     let rendered = 0;
     const shootNext = async (index: number): Promise<void> => {
-      const { bytes, way } = createMutation(seed, kind, index);
+      const { bytes, makeTarget } = createMutation(seed, kind, index);
       const name = `${kind.name}:${index}`;
-      const target = way(run().nextId());
+      const target = makeTarget(run().nextId());
       shot.set(target, { kind, index });
       const response = await run().shoot(name, bytes, target);
       if (wasRendered(response)) rendered += 1;

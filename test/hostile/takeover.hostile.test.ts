@@ -53,7 +53,7 @@ const setPrivileges = `setpriv --reuid ${ORDINARY} --regid ${ORDINARY} --clear-g
 const dropAdmin = ['setpriv', '--bounding-set', '-sys_admin', '--'];
 
 /** Command prefixes that start the service, with the owner of its directories. All but the first need root. */
-const ways: [name: string, before: () => string[] | Promise<string[]>, userId?: number][] = [
+const launches: [name: string, before: () => string[] | Promise<string[]>, userId?: number][] = [
   ['as ourselves', () => []],
   ['as an ordinary user', () => setPrivileges, ORDINARY],
   ['as root of a container, which creates no namespaces', () => dropAdmin],
@@ -65,7 +65,7 @@ const ways: [name: string, before: () => string[] | Promise<string[]>, userId?: 
   ],
 ];
 
-test.for(ways)(
+test.for(launches)(
   'a worker that is taken over can do what the document says, in every sandbox, %s',
   async ([name, before, userId], { skip }) => {
     skip(!isRoot && name !== 'as ourselves', 'root alone can try it');

@@ -10,14 +10,14 @@ import type { ImageHeader, Size } from '../../src/formats/image-header.ts';
 import { sniffAv } from '../../src/formats/video/sniff-av.ts';
 
 /** A complete response of the service. */
-export interface WholeResponse {
+export interface ServiceResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
 }
 
 /** Whether the original reached a decoder. */
-export function wasRendered({ headers }: WholeResponse): boolean {
+export function wasRendered({ headers }: ServiceResponse): boolean {
   return /\brender\b/.test(headers.get('server-timing') ?? '');
 }
 
@@ -41,7 +41,7 @@ const MAX_DECODED_PX = 8_000_000;
 export async function findFaults(
   original: Buffer,
   target: string,
-  response: WholeResponse,
+  response: ServiceResponse,
 ): Promise<string[]> {
   const parsed = parseTarget(target);
   if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
@@ -49,8 +49,8 @@ export async function findFaults(
   const faults: string[] = [];
   if (headers.get('x-content-type-options') !== 'nosniff') faults.push('no nosniff');
   if (parsed.request.isPassthrough) {
-    if (status !== 200) faults.push(`status ${status} of a file that is only passed on`);
-    else if (!body.equals(original)) faults.push(`${body.length} bytes that are not the file's`);
+    if (status !== 200) faults.push(`status ${status} of a passthrough`);
+    else if (!body.equals(original)) faults.push(`${body.length} bytes, other than the original's`);
   } else if (status === 200) {
     faults.push(...(await findImageFaults(original, parsed.request, response)));
   } else {
@@ -63,24 +63,26 @@ export async function findFaults(
 async function findImageFaults(
   original: Buffer,
   request: MediaRequest,
-  { headers, body }: WholeResponse,
+  { headers, body }: ServiceResponse,
 ): Promise<string[]> {
-  const facts = readImageHeader(original);
-  if (facts === undefined) return findPosterFaults(original, request, body);
-  const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
-  const isMoving = request.isAnimated && facts.animation !== undefined;
+  const header = readImageHeader(original);
+  if (header === undefined) return findPosterFaults(original, request, body);
+  const { encodesAs, animatesAs = encodesAs } = sourceFormats[header.format];
+  const isMoving = request.isAnimated && header.animation !== undefined;
   const format = request.format ?? (isMoving ? animatesAs : encodesAs);
   const faults: string[] = [];
   const type = headers.get('content-type');
   if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);
-  const size = sizeOf(facts, request, format);
+  const size = sizeOf(header, request, format);
   if (body.equals(original)) {
     // The test process must not decode hostile originals.
-    if (facts.format !== format || !facts.isClean) faults.push('passed through unclean');
-    if (size.widthPx !== facts.widthPx) faults.push('passed through in another size');
+    if (header.format !== format || !header.isClean)
+      faults.push('sent unmodified, although not clean');
+    if (size.widthPx !== header.widthPx)
+      faults.push('sent unmodified, although another size was requested');
     return faults;
   }
-  return [...faults, ...(await findRenderFaults(facts, request, format, size, body))];
+  return [...faults, ...(await findRenderFaults(header, request, format, size, body))];
 }
 
 /** A poster must be a complete picture of the format; only its own header reveals its size. */
@@ -89,18 +91,18 @@ async function findPosterFaults(
   { format }: MediaRequest,
   body: Buffer,
 ): Promise<string[]> {
-  if (sniffAv(original) === undefined) return ['an image of a file that is not one'];
+  if (sniffAv(original) === undefined) return ['an image of a file that is not an image'];
   try {
     await sharp(body, { failOn: 'warning', limitInputPixels: false }).stats();
     const made = (await sharp(body).metadata()).format;
     return made === format ? [] : [`${made} instead of ${format}`];
   } catch (error) {
-    return [`no whole poster: ${error}`];
+    return [`an incomplete poster: ${error}`];
   }
 }
 
 async function findRenderFaults(
-  facts: ImageHeader,
+  header: ImageHeader,
   request: MediaRequest,
   format: OutputFormat,
   size: Size,
@@ -111,8 +113,8 @@ async function findRenderFaults(
     const pages = metadata.pages ?? 1;
     const heightPx = metadata.pageHeight ?? metadata.height;
     const decoded = metadata.width * heightPx * pages <= MAX_DECODED_PX ? -1 : 1;
-    const whole = { pages: decoded, failOn: 'warning', limitInputPixels: false } as const;
-    await sharp(body, whole).raw().toBuffer();
+    const options = { pages: decoded, failOn: 'warning', limitInputPixels: false } as const;
+    await sharp(body, options).raw().toBuffer();
     const faults: string[] = [];
     if (metadata.format !== format) faults.push(`${metadata.format} instead of ${format}`);
     if (metadata.width !== size.widthPx || heightPx !== size.heightPx) {
@@ -120,13 +122,13 @@ async function findRenderFaults(
       faults.push(`${metadata.width}×${heightPx} px instead of ${expected}`);
     }
     for (const part of ['exif', 'xmp', 'iptc', 'icc'] as const) {
-      if (metadata[part] !== undefined) faults.push(`${part} has survived`);
+      if (metadata[part] !== undefined) faults.push(`the result has ${part}`);
     }
     const canMove = request.isAnimated && outputFormats[format].canAnimate;
-    const animation = canMove ? facts.animation : undefined;
+    const animation = canMove ? header.animation : undefined;
     return [...faults, ...findTimingFaults(metadata, format, animation)];
   } catch (error) {
-    return [`no whole image: ${error}`];
+    return [`an incomplete image: ${error}`];
   }
 }
 
@@ -137,7 +139,7 @@ function findTimingFaults(
   animation: ImageHeader['animation'],
 ): string[] {
   const { delaysMs, plays } = animation ?? { delaysMs: [0], plays: 0 };
-  // One frame is a still, also if the original is an animation.
+  // A single frame is a still, even of an animation.
   if (delaysMs.length === 1) return pages === 1 ? [] : [`${pages} frames of a still`];
   if (pages !== delaysMs.length) return [`${pages} frames instead of ${delaysMs.length}`];
   const [unitMs, maxUnits] = format === 'gif' ? [10, 65_535] : [1, 2 ** 24 - 1];
@@ -158,9 +160,9 @@ function findTimingFaults(
 }
 
 /** Contract §3, implemented independently. */
-function sizeOf(facts: ImageHeader, request: MediaRequest, format: OutputFormat): Size {
+function sizeOf(header: ImageHeader, request: MediaRequest, format: OutputFormat): Size {
   const [width, height] =
-    facts.orientation >= 5 ? [facts.heightPx, facts.widthPx] : [facts.widthPx, facts.heightPx];
+    header.orientation >= 5 ? [header.heightPx, header.widthPx] : [header.widthPx, header.heightPx];
   const box = { width: request.widthPx, height: request.heightPx };
   if (box.width !== undefined && box.height !== undefined) {
     const scale = Math.min(1, width / box.width, height / box.height);

@@ -13,7 +13,7 @@ import {
   heicSample,
   imir,
   irot,
-  saying,
+  withDeclaredSize,
   withProperties,
 } from '../support/images/heif-file.ts';
 import { shareTestApp } from '../support/test-app.ts';
@@ -69,7 +69,7 @@ describe('rejects a HEIC instead of rendering a part of it, with', () => {
   const tiles = (...items: readonly HeifItem[]): Buffer =>
     createHeif([gridOf(1, 2, [192, 64], [2, 3]), ...items], HEIC);
   const cutOff = { ...tile, data: tile.data.subarray(0, -40) };
-  const wide = saying('tile-0.heic', 192, 64);
+  const wide = withDeclaredSize('tile-0.heic', 192, 64);
   const alphaWithoutTile: HeifItem = {
     ...gridOf(1, 2, [96, 64], [3]),
     properties: [alphaProperty],

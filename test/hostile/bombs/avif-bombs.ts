@@ -15,7 +15,7 @@ import {
   imir,
   irot,
 } from '../../support/images/heif-file.ts';
-import * as ways from '../ways.ts';
+import * as targets from '../targets.ts';
 import { type Bomb, bombs, forEach, MEBIBYTE } from './bomb.ts';
 import { heifTables } from './heif-tables.ts';
 
@@ -34,7 +34,7 @@ const small = (edgePx: number): Promise<Buffer> =>
     .toBuffer();
 
 /** Changes the size in the `ispe` of a file. */
-const saying = (avif: Buffer, edgePx: number) =>
+const withDeclaredSize = (avif: Buffer, edgePx: number) =>
   put(avif, avif.indexOf('ispe', 0, 'latin1') + 8, u32be(edgePx), u32be(edgePx));
 
 /** An item with a file's image, a declared square size and more properties. */
@@ -50,10 +50,10 @@ const grid = (
   rows: number,
   edgePx: number,
   from: readonly number[],
-  saidPx = edgePx,
+  declaredPx = edgePx,
 ): HeifItem => ({
   ...gridOf(rows, rows, [edgePx, edgePx], from),
-  properties: [imageSize(saidPx, saidPx)],
+  properties: [imageSize(declaredPx, declaredPx)],
 });
 
 /** An overlay (§6.6.2.2.2) of copies of one image in the corner. */
@@ -66,15 +66,18 @@ const overlay = (edgePx: number, from: readonly number[]): HeifItem => ({
 });
 
 /** A square grid of one small tile. */
-const tiles = async (rows: number, tilePx: number, edgePx: number, saidPx = edgePx) =>
-  createHeif([grid(rows, edgePx, ids(rows * rows, 2), saidPx), item(await small(tilePx), tilePx)]);
+const tiles = async (rows: number, tilePx: number, edgePx: number, declaredPx = edgePx) =>
+  createHeif([
+    grid(rows, edgePx, ids(rows * rows, 2), declaredPx),
+    item(await small(tilePx), tilePx),
+  ]);
 
 /** 16×16 px with more properties. */
 const tiny = async (...properties: readonly Uint8Array[]) =>
   createHeif([item(await small(16), 16, ...properties)]);
 
 /** 16×16 px with other extents, or among other boxes. */
-const lying = async (lies: HeifChoices) => createHeif([item(await small(16), 16)], lies);
+const tinyWith = async (choices: HeifChoices) => createHeif([item(await small(16), 16)], choices);
 
 function nested(depth: number): Buffer {
   const heads = Array.from({ length: depth }, (_, at) => join(u32be(8 * (depth - at)), 'dinf'));
@@ -82,68 +85,67 @@ function nested(depth: number): Buffer {
 }
 
 export const avifBombs: readonly Bomb[] = [
-  ...bombs('refused unseen', ways.everyWay, {
+  ...bombs('refused without a render', targets.allTargets, {
     '12000×12000': () => square(12_000),
     '16384×16384': () => square(16_384),
-    'a size of 4 thousand million': async () => saying(await small(16), 0xffff_ffff),
+    'a size of 4 billion': async () => withDeclaredSize(await small(16), 0xffff_ffff),
   }),
-  ...bombs('refused unseen', ways.stills, {
-    'grids made of each other': () => createHeif([2, 3, 1].map((id) => grid(1, 64, [id]))),
-    'a small image first, and a huge one behind it': async () =>
-      join(await small(16), square(10_000)),
+  ...bombs('refused without a render', targets.stills, {
+    'grids that contain each other': () => createHeif([2, 3, 1].map((id) => grid(1, 64, [id]))),
+    'a huge image after a small one': async () => join(await small(16), square(10_000)),
     ...forEach(
       EXTENTS_OUTSIDE,
       ([offset, length]) => `an extent of ${length} bytes at ${offset}`,
-      (extent) => lying({ extents: [extent] }),
+      (extent) => tinyWith({ extents: [extent] }),
     ),
   }),
-  ...bombs('any', [ways.stillSmall], {
+  ...bombs('any', [targets.stillSmall], {
     '10000×10000': () => square(10_000),
-    'turns of 100 million px': () =>
+    'rotations of 100 million px': () =>
       createHeif([item(square(10_000), 10_000, ...Array(50).fill(irot(1)))]),
   }),
-  ...bombs('any', ways.everyWay, {
-    '85 apertures, turns and mirrors': () =>
+  ...bombs('any', targets.allTargets, {
+    '80 apertures, rotations and flips': () =>
       tiny(...Array.from({ length: 80 }, () => [clap(16, 16), irot(1), imir(1)]).flat()),
   }),
-  ...bombs('in time', [...ways.stills, ways.passthrough], heifTables),
-  ...bombs('any', ways.stills, {
+  ...bombs('in time', [...targets.stills, targets.passthrough], heifTables),
+  ...bombs('any', targets.stills, {
     ...forEach(
       squares,
-      (edgePx) => `${edgePx}×${edgePx} that says 16×16`,
-      (edgePx) => saying(square(edgePx), 16),
+      (edgePx) => `${edgePx}×${edgePx} declared as 16×16`,
+      (edgePx) => withDeclaredSize(square(edgePx), 16),
     ),
-    '16384×16384 that says 4000×4000': () => saying(square(16_384), 4000),
-    '16×16 that says 10000×10000': async () => saying(await small(16), 10_000),
+    '16384×16384 declared as 4000×4000': () => withDeclaredSize(square(16_384), 4000),
+    '16×16 declared as 10000×10000': async () => withDeclaredSize(await small(16), 10_000),
     '16×16 with an alpha plane of 16384×16384': async () =>
       createHeif([
         item(await small(16), 16),
         { ...item(square(16_384), 16, alphaProperty), references: [['auxl', [1]]] },
       ]),
-    'alpha planes that are each other’s': async () =>
+    'alpha planes of each other': async () =>
       createHeif([
         { ...item(await small(16), 16), references: [['auxl', [2]]] },
         { ...item(await small(16), 16, alphaProperty), references: [['auxl', [1, 2]]] },
       ]),
-    'a grid of 255×255 tiles of 64×64, 64×64 in all': () => tiles(255, 64, 64),
+    'a grid of 255×255 tiles of 64×64, declared as 64×64': () => tiles(255, 64, 64),
     'a grid of 150×150 tiles of 64×64': () => tiles(150, 64, 9_600),
-    'a grid of one tile, which is 16384×16384': () =>
+    'a grid of one tile of 16384×16384': () =>
       createHeif([grid(1, 64, [2]), item(square(16_384), 64)]),
     'an overlay of 60 000 images': async () =>
       createHeif([overlay(2_000, ids(60_000, 2)), item(await small(64), 64)]),
-    'an aperture of a fraction of nothing': () =>
+    'an aperture of a four-billionth of a pixel': () =>
       tiny(box('clap', ...[1, 4e9, 1, 4e9, 0, 1, 0, 1].map(u32be))),
     '19 000 items': async () => {
       const one = item(await small(16), 16);
       const other = { ...one, data: Buffer.alloc(0), properties: [] };
       return createHeif([one, ...Array.from({ length: 18_999 }, () => other)]);
     },
-    '60 000 extents over the same megabytes': async () => {
+    '60 000 extents of the same megabytes': async () => {
       const one = item(await small(16), 16);
       const data = Buffer.concat([one.data, Buffer.alloc(8 * MEBIBYTE)]);
       const extents = Array.from({ length: 60_000 }, () => [0n, BigInt(data.length)] as const);
       return createHeif([{ ...one, data }], { extents });
     },
-    'boxes within boxes, 100 000 deep': () => lying({ extraBoxes: [nested(100_000)] }),
+    '100 000 nested boxes': () => tinyWith({ extraBoxes: [nested(100_000)] }),
   }),
 ];

@@ -1,22 +1,22 @@
-import type { Way } from '../ways.ts';
+import type { MakeTarget } from '../targets.ts';
 
 /** A hostile original with its requests. */
 export interface Bomb {
   readonly name: string;
   /** Creates the bytes, deterministically. */
   readonly make: () => Buffer | Promise<Buffer>;
-  readonly ways: readonly Way[];
+  readonly targets: readonly MakeTarget[];
   /** Permitted outcomes of all requests except passthrough. */
-  readonly end: 'refused unseen' | 'refused' | 'served' | 'in time' | 'any';
+  readonly end: 'refused without a render' | 'refused' | 'served' | 'in time' | 'any';
 }
 
 /** Bombs with the same requests and outcome, by name. */
 export function bombs(
   end: Bomb['end'],
-  ways: readonly Way[],
+  targets: readonly MakeTarget[],
   makes: Readonly<Record<string, Bomb['make']>>,
 ): Bomb[] {
-  return Object.entries(makes).map(([name, make]) => ({ name, make, ways, end }));
+  return Object.entries(makes).map(([name, make]) => ({ name, make, targets, end }));
 }
 
 /** Creates a named bomb for each value. */

@@ -1,6 +1,6 @@
 import { gifControl, gifImage, gifLoop, gifScreen, join, u16le } from '../../formats/containers.ts';
 import { createSeededRandom } from '../../support/seeded-random.ts';
-import * as ways from '../ways.ts';
+import * as targets from '../targets.ts';
 import { BitWriter, type Bomb, bombs, fill, forEach, LARGEST_BYTES, times } from './bomb.ts';
 
 const TRAILER = join(0x3b);
@@ -51,24 +51,24 @@ const small = gifImage(0, 0, 16, 16);
 const endlessBlocks = (): Buffer => fill(LARGEST_BYTES, join(1, 0x55));
 
 export const gifBombs: readonly Bomb[] = [
-  ...bombs('refused unseen', ways.everyWay, {
-    'says 65535×65535, and has a frame as large': () =>
+  ...bombs('refused without a render', targets.allTargets, {
+    'a screen and a frame of 65535×65535': () =>
       gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
   }),
-  ...bombs('refused', ways.stills, {
+  ...bombs('refused', targets.stills, {
     'endless sub-blocks': () => join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks()),
   }),
-  ...bombs('in time', [ways.gifLarge, ways.losslessLarge], {
+  ...bombs('in time', [targets.gifLarge, targets.losslessLarge], {
     '6 kB, requested at 4096': () =>
       gif(100, 100, times(300, join(gifControl(5), gifImage(0, 0, 100, 100)))),
   }),
-  ...bombs('in time', ways.moving, {
+  ...bombs('in time', targets.moving, {
     '100 frames of 2000×2000': () => gif(2000, 2000, times(100, gifImage(0, 0, 2000, 2000))),
   }),
-  ...bombs('any', ways.moving, {
+  ...bombs('any', targets.moving, {
     '100 frames of 1500×1500': () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
   }),
-  ...bombs('any', ways.everyWay, {
+  ...bombs('any', targets.allTargets, {
     'later frames larger than the screen': () =>
       gif(16, 16, small, times(500, gifImage(3, 3, 65_535, 65_535))),
     'a frame far outside of the screen': () =>
@@ -79,30 +79,30 @@ export const gifBombs: readonly Bomb[] = [
       (size) => gif(16, 16, descriptor(16, 16, size), gifSubBlocks(Buffer.alloc(600, 0x9c))),
     ),
   }),
-  ...bombs('any', ways.stills, {
+  ...bombs('any', targets.stills, {
     '100 million px in 20 bytes': () => gif(1, 1, gifImage(0, 0, 10_000, 10_000)),
-    '100 million px of longest codes': () => gif(1, 1, longestCodes(10_000, 10_000)),
+    '100 million px in the longest codes': () => gif(1, 1, longestCodes(10_000, 10_000)),
   }),
-  ...bombs('any', [...ways.moving, ways.gifLarge], {
+  ...bombs('any', [...targets.moving, targets.gifLarge], {
     '1000 frames of 312×312': () =>
       gif(312, 312, gifLoop(0), times(1000, join(gifControl(2), longestCodes(312, 312)))),
-    '1000 frames of noise, 100 of which are different': () => {
+    '1000 frames of noise, 100 of them different': () => {
       const frames = Array.from({ length: 100 }, (_, index) => noise(200, 200, `gif ${index}`));
       const palette = join(0x81, 0, 0, ...[0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255]);
       const films = times(10, join(...frames));
       return join('GIF89a', u16le(200, 200), palette, gifLoop(0), films, TRAILER);
     },
   }),
-  ...bombs('any', [ways.animatedSmall, ways.gif], {
-    '1024 frames of 312×312, disposed to what was before, transparent': () => {
+  ...bombs('any', [targets.animatedSmall, targets.gif], {
+    '1024 transparent frames of 312×312 that restore the previous one': () => {
       const control = join(0x21, 0xf9, 4, 0x0d, u16le(7), 0, 0); // GIF89a §23
       return gif(312, 312, times(1024, join(control, gifImage(1, 1, 311, 311))));
     },
   }),
-  ...bombs('any', ways.moving, {
-    '50 MB of sub-blocks behind the last pixel': () =>
+  ...bombs('any', targets.moving, {
+    '50 MB of sub-blocks after the last pixel': () =>
       join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks(), 0, TRAILER),
-    'delays and loops as long as can be': () =>
+    'the maximum delays and loops': () =>
       gif(16, 16, gifLoop(65_535), times(1000, join(gifControl(65_535), small))),
     'a palette for each of 1024 frames': () => {
       const image = join(0x2c, u16le(0, 0, 16, 16), 0x87, Buffer.alloc(768, 7), 2, 2, 0x44, 1, 0);

@@ -1,7 +1,7 @@
 import { afterSoi, join, jpegSegment, tiffOrientation, u16be } from '../../formats/containers.ts';
-import * as ways from '../ways.ts';
+import * as targets from '../targets.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, times } from './bomb.ts';
-import { exifInCircles, iccOf } from './metadata-bombs.ts';
+import { cyclicExif, iccOf } from './metadata-bombs.ts';
 
 const SOI = join(0xff, 0xd8);
 const EOI = join(0xff, 0xd9);
@@ -99,12 +99,12 @@ const exif = (tiff: Uint8Array): Buffer => jpegSegment(0xe1, join('Exif\0\0', ti
 const tiny = (...segments: readonly Uint8Array[]): Buffer => flat(TINY, ...segments);
 
 export const jpegBombs: readonly Bomb[] = [
-  ...bombs('refused unseen', ways.everyWay, {
-    'says 65535×65535': () => tiny(frame(marker.baseline, [65_535, 65_535])),
-    'a second frame, which is huge': () =>
+  ...bombs('refused without a render', targets.allTargets, {
+    'a declared size of 65535×65535': () => tiny(frame(marker.baseline, [65_535, 65_535])),
+    'a huge second frame': () =>
       join(tiny().subarray(0, -2), frame(marker.baseline, HUGE), scan(1, [0, 63]), EOI),
   }),
-  ...bombs('refused unseen', ways.stills, {
+  ...bombs('refused without a render', targets.stills, {
     '12 bit': () => flat([16, 16, 1, 12]),
     lossless: () => join(SOI, frame(marker.lossless, TINY), scan(1, [1, 0]), EOI),
     'a height in a later marker': () =>
@@ -112,25 +112,25 @@ export const jpegBombs: readonly Bomb[] = [
     '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
     'arithmetic coding, 501 scans of 8 million px': () => manyScans(500),
   }),
-  ...bombs('refused', ways.stills, {
-    'says 10000×10000 and holds nothing': () => join(flatHead(HUGE), EOI),
+  ...bombs('refused', targets.stills, {
+    'a declared size of 10000×10000 without data': () => join(flatHead(HUGE), EOI),
   }),
-  ...bombs('served', ways.stills, { 'EXIF in circles': () => tiny(exif(exifInCircles())) }),
-  ...bombs('in time', ways.stills, {
-    'as many scans of 8 million px as there may be': () =>
+  ...bombs('served', targets.stills, { 'cyclic EXIF': () => tiny(exif(cyclicExif())) }),
+  ...bombs('in time', targets.stills, {
+    'the maximum number of scans of 8 million px': () =>
       progressive(PHOTO, everyScan().slice(0, 498)),
-    'as many scans of 100 million px as there may be': () =>
+    'the maximum number of scans of 100 million px': () =>
       progressive(HUGE, everyScan().slice(0, 39)),
-    'arithmetic coding, as many scans of 8 million px as there may be': () => manyScans(498),
+    'arithmetic coding, the maximum number of scans of 8 million px': () => manyScans(498),
   }),
-  ...bombs('any', ways.everyWay, {
-    'a second image, which is huge, behind the first': () =>
+  ...bombs('any', targets.allTargets, {
+    'a huge second image after the first': () =>
       join(tiny(), flat([65_500, 65_500]).subarray(0, 4096)),
   }),
-  ...bombs('any', ways.stills, {
+  ...bombs('any', targets.stills, {
     '100 million px of four components': () => flat([10_000, 10_000, 4]),
-    'turned, and as wide as can be': () => flat([65_500, 1_526], exif(tiffOrientation(6))),
-    'arithmetic coding, 100 million px of next to no data': () =>
+    'the maximum width, rotated': () => flat([65_500, 1_526], exif(tiffOrientation(6))),
+    'arithmetic coding, 100 million px in almost no data': () =>
       arithmetic(marker.arithmetic, [10_000, 10_000, 3], scan(3, [0, 63])),
     'a restart after each of 100 million px': () => {
       const restarts = Array.from({ length: 8 }, (_, index) => join(0, 0xff, 0xd0 + index));

@@ -1,7 +1,7 @@
 /** EXIF and ICC blocks that declare more than they contain; bombs of all formats use them. */
 
 /** EXIF directories (TIFF, little-endian) with cycles: libexif 0.6.26 traverses these 500 bytes for 30 s. */
-export function exifInCircles(): Buffer {
+export function cyclicExif(): Buffer {
   const count = 40;
   const [exifPointer, gpsPointer, long, first] = [0x8769, 0x8825, 4, 8];
   const block = Buffer.alloc(14 + 12 * count);

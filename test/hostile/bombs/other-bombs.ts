@@ -1,6 +1,6 @@
 import { join } from '../../formats/containers.ts';
 import { samples } from '../../support/test-app.ts';
-import * as ways from '../ways.ts';
+import * as targets from '../targets.ts';
 import { type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
 import { largestTables } from './largest-tables.ts';
 
@@ -43,13 +43,13 @@ const foreign = {
   zeros: '',
 } as const;
 
-const many = [ways.stillSmall, ways.animatedLossless, ways.passthrough, ways.cropped];
-const big = [ways.stillSmall, ways.passthrough];
+const many = [targets.stillSmall, targets.animatedLossless, targets.passthrough, targets.cropped];
+const big = [targets.stillSmall, targets.passthrough];
 const good = ['jpeg', 'png', 'webp', 'animatedGif'] as const;
 
-/** Files that are not images, or almost not. */
+/** Files that are not images, or are too short. */
 export const otherBombs: readonly Bomb[] = [
-  ...bombs('refused unseen', many, {
+  ...bombs('refused without a render', many, {
     ...forEach(
       Object.entries(foreign),
       ([name]) => name,
@@ -57,7 +57,9 @@ export const otherBombs: readonly Bomb[] = [
     ),
     'an empty file': () => Buffer.alloc(0),
   }),
-  ...bombs('refused unseen', big, { '200 MB of zeros': () => Buffer.alloc(200 * MEBIBYTE) }),
+  ...bombs('refused without a render', big, {
+    '200 MB of zeros': () => Buffer.alloc(200 * MEBIBYTE),
+  }),
   ...Object.entries(magics).flatMap(([name, magic]) => [
     ...bombs('refused', many, {
       [`an svg that begins like a ${name}`]: () => join(magic, SVG),
@@ -66,23 +68,23 @@ export const otherBombs: readonly Bomb[] = [
       [`49.9 MiB of zeros that begin like a ${name}`]: () =>
         join(magic, Buffer.alloc(LARGEST_BYTES)),
     }),
-    ...bombs('refused unseen', big, {
+    ...bombs('refused without a render', big, {
       [`50 MiB and a byte that begin like a ${name}`]: () =>
         join(magic, Buffer.alloc(50 * MEBIBYTE + 1 - magic.length)),
     }),
   ]),
-  ...bombs('served', ways.everyWay, {
+  ...bombs('served', targets.allTargets, {
     ...forEach(
       good,
-      (name) => `${name} and a page`,
+      (name) => `${name} with HTML appended`,
       (name) => join(samples[name], PAGE),
     ),
   }),
-  ...bombs('any', [ways.stillSmall, ways.passthrough], largestTables),
-  ...bombs('any', ways.everyWay, {
+  ...bombs('any', [targets.stillSmall, targets.passthrough], largestTables),
+  ...bombs('any', targets.allTargets, {
     ...forEach(
       good,
-      (name) => `${name} and 30 MB`,
+      (name) => `${name} with 30 MB appended`,
       (name) => join(samples[name], Buffer.alloc(30 * MEBIBYTE, PAGE)),
     ),
   }),

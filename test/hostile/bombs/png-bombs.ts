@@ -1,6 +1,6 @@
 import { constants, deflateRawSync } from 'node:zlib';
 import { join, pngChunk, u32be } from '../../formats/containers.ts';
-import * as ways from '../ways.ts';
+import * as targets from '../targets.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
 import { iccOf } from './metadata-bombs.ts';
 
@@ -41,28 +41,29 @@ function blank(shape: Shape, ...chunks: readonly Uint8Array[]): Buffer {
   return png(shape, zeros((Math.ceil((widthPx * pixelBits) / 8) + 16) * heightPx), ...chunks);
 }
 
-const large = [ways.stillSmall, ways.png];
+const large = [targets.stillSmall, targets.png];
 const tiny = (...chunks: readonly Uint8Array[]): Buffer => blank([16, 16], ...chunks);
 const icc = (data: Uint8Array): Buffer => tiny(pngChunk('iCCP', join('icc\0\0', data)));
 const deflate = (bytes: Buffer): Buffer => join('\x78\xda', deflateRawSync(bytes), '\0\0\0\0');
 
 export const pngBombs: readonly Bomb[] = [
-  ...bombs('refused unseen', ways.everyWay, {
-    'says 65535×65535': () => png([65_535, 65_535], zeros(1)),
-    'says 2147483647×2147483647': () => png([2 ** 31 - 1, 2 ** 31 - 1], zeros(1)),
+  ...bombs('refused without a render', targets.allTargets, {
+    'a declared size of 65535×65535': () => png([65_535, 65_535], zeros(1)),
+    'a declared size of 2147483647×2147483647': () => png([2 ** 31 - 1, 2 ** 31 - 1], zeros(1)),
   }),
-  ...bombs('refused unseen', large, {
-    'says 10000×10000 and holds 1 MiB': () => png([10_000, 10_000, DEEP], zeros(1)),
-    'says 10000×10000, interlaced, and holds nothing': () =>
+  ...bombs('refused without a render', large, {
+    'a declared size of 10000×10000 with 1 MiB of data': () =>
+      png([10_000, 10_000, DEEP], zeros(1)),
+    'a declared size of 10000×10000, interlaced, without data': () =>
       png([10_000, 10_000, DEEP_INTERLACED], Buffer.alloc(0)),
     '100 million px wide and 1 high': () => blank([100_000_000, 1]),
     '100 million px high and 1 wide': () => png([1, 100_000_000], zeros(200_000_000)),
   }),
-  ...bombs('in time', [...large, ways.pngLarge], {
-    'as many px high as can be, and 1 wide': () => png([1, 262_144], zeros(2 * 262_144)),
-    'as many px wide as can be, and 1 high': () => blank([262_144, 1]),
+  ...bombs('in time', [...large, targets.pngLarge], {
+    'the maximum height, 1 px wide': () => png([1, 262_144], zeros(2 * 262_144)),
+    'the maximum width, 1 px high': () => blank([262_144, 1]),
   }),
-  ...bombs('in time', [ways.stillSmall], {
+  ...bombs('in time', [targets.stillSmall], {
     '4 GB of image data for 2000×2000': () => png([2_000, 2_000], zeros(3_900 * MEBIBYTE)),
   }),
   ...bombs('any', large, {
@@ -70,9 +71,8 @@ export const pngBombs: readonly Bomb[] = [
     '40 GB of image data for 16×16': () => png([16, 16], zeros(40_000 * MEBIBYTE)),
     '40 GB of text': () => tiny(pngChunk('zTXt', join('a\0\0', zeros(40_000 * MEBIBYTE)))),
     '4 GB of profile': () => icc(zeros(4_000 * MEBIBYTE)),
-    'a profile with a curve of 4 thousand million points': () =>
-      icc(deflate(iccOf(10, 4096, 0xffff_ffff))),
-    'gamma, chromaticities and density beyond all measure': () =>
+    'a profile with a curve of 4 billion points': () => icc(deflate(iccOf(10, 4096, 0xffff_ffff))),
+    'extreme gamma, chromaticities and density': () =>
       tiny(
         pngChunk('gAMA', u32be(2 ** 31 - 1)),
         pngChunk('cHRM', Buffer.alloc(32, 0x7f)),

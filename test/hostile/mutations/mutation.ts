@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { SourceFormat } from '../../../src/contract/image-formats.ts';
 import { verdictOn } from '../../formats/header-of.ts';
 import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
-import { poster, smallWays, type Way } from '../ways.ts';
+import { type MakeTarget, poster, smallTargets } from '../targets.ts';
 import { changeBytes, splice } from './byte-changes.ts';
 import { type Part, type PartCodec, partCodecs, videoBoxes } from './part-codecs.ts';
 
@@ -12,7 +12,7 @@ export interface MutatedKind {
   readonly files: readonly Buffer[];
   readonly pool: readonly Buffer[];
   readonly codecs: readonly PartCodec[];
-  readonly ways: readonly Way[];
+  readonly targets: readonly MakeTarget[];
 }
 
 /** Maximum size of mutated images, since each is rendered thousands of times. */
@@ -37,7 +37,7 @@ export function readImageKinds(): MutatedKind[] {
   const formats = Object.entries(partCodecs) as [SourceFormat, readonly PartCodec[]][];
   return formats.map(([name, codecs]) => {
     const files = originals.get(name) ?? [];
-    return { name, files, pool: files, codecs, ways: smallWays };
+    return { name, files, pool: files, codecs, targets: smallTargets };
   });
 }
 
@@ -48,7 +48,7 @@ export function readVideoKinds(): MutatedKind[] {
     ...['clip-vp8.webm', 'odd-vp9.webm', 'clip-av1.mkv'],
   ];
   const pool = names.map((name) => readFileSync(`fixtures/video/${name}`));
-  const shared = { pool, codecs: [videoBoxes], ways: [poster] };
+  const shared = { pool, codecs: [videoBoxes], targets: [poster] };
   return names.map((name, at) => ({ name, files: pool.slice(at, at + 1), ...shared }));
 }
 
@@ -56,11 +56,11 @@ export function readVideoKinds(): MutatedKind[] {
 export function createMutation(seed: string, kind: MutatedKind, index: number) {
   const random = createSeededRandom(`${seed}:${kind.name}:${index}`);
   const [one, other] = [random.pick(kind.files), random.pick(kind.pool)];
-  const way = random.pick(kind.ways);
+  const makeTarget = random.pick(kind.targets);
   // Half of the mutations keep valid lengths and checksums, so they reach the decoders.
   const codec = random.integer(2) === 0 ? undefined : random.pick(kind.codecs);
   const inParts = codec && mutateParts(one, other, codec, random);
-  return { bytes: inParts ?? mutateBytes(one, other, random), way };
+  return { bytes: inParts ?? mutateBytes(one, other, random), makeTarget };
 }
 
 function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {

@@ -164,7 +164,7 @@ export function withProperties(name: string, ...more: readonly Uint8Array[]): He
 }
 
 /** Returns the coded image of a sample with another declared size. */
-export function saying(name: string, widthPx: number, heightPx = widthPx): HeifItem {
+export function withDeclaredSize(name: string, widthPx: number, heightPx = widthPx): HeifItem {
   const { properties, ...rest } = extractImage(heicSample(name), 'ispe');
   return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties] };
 }
