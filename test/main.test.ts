@@ -165,7 +165,7 @@ describe('the process', () => {
   });
 
   test.each<NodeJS.Signals[][]>([[['SIGTERM', 'SIGINT']], [['SIGHUP']]])(
-    'finishes what runs after %j within a moment, and leaves no worker behind',
+    'finishes running requests after %j, and leaves no worker behind',
     async (signals) => {
       const running = start({ ...threeWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
       await listening(running);
@@ -221,7 +221,7 @@ describe('the process', () => {
   const stopTwice = async (running: Service): Promise<void> => {
     running.process.kill('SIGTERM');
     await logged(running, 'stopping');
-    await sleep(250); // what comes sooner is the same signal
+    await sleep(250); // an earlier one would count as the same signal
     running.process.kill('SIGTERM');
   };
   const endings: [string, (running: Service) => unknown, number | string, string][] = [

@@ -133,8 +133,8 @@ describe('a program that imports the libraries of the package', () => {
     const url = await signExternalUrl({ url: 'https://media.example.org/cat.png', signingKeys });
     console.log((await verifyExternalUrl({ url, signingKeys })).verdict);
     const admin = new AdminClient({ adminUrl: 'http://127.0.0.1:9090', token: 'a token' });
-    const facts: (key: string) => Promise<Metadata> = (key) => admin.metadata(key);
-    console.log(typeof facts);
+    const readMetadata: (key: string) => Promise<Metadata> = (key) => admin.metadata(key);
+    console.log(typeof readMetadata);
   `;
   const file = join(empty, 'program.ts');
 

@@ -5,7 +5,7 @@ export const periods = {
   /** Freshness of an original of the storage (CACHE_REVALIDATE_SECONDS). */
   fresh: 300_000,
   /** Freshness of another site's original: the minimum, and a declared one (contract §8). */
-  siteLeast: 3_600_000,
+  siteMinimum: 3_600_000,
   siteLonger: 7_200_000,
   missing: 30_000,
   /** Period after a failure without a request to the origin: without and with an older result. */

@@ -111,7 +111,7 @@ export class CachePorts {
     this.store?.clear();
     this.truths = places.map((place): Truth => {
       const scripts = { origin: 'responds', render: 'succeeds' } as const;
-      return { place, versions: [], isThere: false, ...scripts, freshForMs: periods.siteLeast };
+      return { place, versions: [], isThere: false, ...scripts, freshForMs: periods.siteMinimum };
     });
     for (const truth of this.truths) this.replace(truth);
     this.takeWork();

@@ -31,7 +31,7 @@ const stepOf = (original: fc.Arbitrary<number>) => {
     step(2, 'change', {
       original,
       how: fc.constantFrom(...changes),
-      freshForMs: fc.constantFrom(periods.siteLeast, periods.siteLonger),
+      freshForMs: fc.constantFrom(periods.siteMinimum, periods.siteLonger),
     }),
     step(2, 'origin', { original, script: fc.constantFrom('responds', ...originScripts) }),
     step(1, 'renderer', { original, script: fc.constantFrom(...renderScripts) }),

@@ -29,7 +29,7 @@ const renderer = (script: StepOf<'renderer'>['script']): Step => {
 const wait = (which = 0, offsetMs: -1 | 0 | 1 = 0): Step => ({ do: 'wait', which, offsetMs });
 
 const upload: Step = { do: 'upload', original: 0, replaces: false };
-const unchanged = { do: 'change', original: 0, freshForMs: periods.siteLeast } as const;
+const unchanged = { do: 'change', original: 0, freshForMs: periods.siteMinimum } as const;
 const remove: Step = { ...unchanged, how: 'delete' };
 const replace: Step = { ...unchanged, how: 'picture' };
 const lengthen: Step = {

@@ -283,7 +283,7 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     const isFresh = model.freshVersion(original) !== undefined;
     const { atMs = nowMs, freshForMs = 0 } = (isFresh ? memory.lastResponse : undefined) ?? {};
     const leftMs = isPassthrough ? truth.freshForMs : freshForMs - (nowMs - atMs);
-    return `public, max-age=${Math.floor(Math.max(leftMs, periods.siteLeast) / 1000)}`;
+    return `public, max-age=${Math.floor(Math.max(leftMs, periods.siteMinimum) / 1000)}`;
   };
 
   const outcomeOf = (): Outcome => {

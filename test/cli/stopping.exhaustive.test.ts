@@ -167,7 +167,7 @@ describe('^C in the upload of a large file to a bucket', () => {
   test('and a second one during the cleanup end the command at once', async () => {
     const { running, takingBack } = await stopAt(isPart, true);
     await takingBack;
-    await sleep(200); // what comes sooner is the same signal
+    await sleep(200); // an earlier one would count as the same signal
     running.child.kill('SIGTERM');
     expect(await running.ended).toBe('SIGTERM');
   });

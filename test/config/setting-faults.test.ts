@@ -244,7 +244,7 @@ describe.each(keySettingNames)('%s', (name) => {
     ['padding of nothing', `${'A'.repeat(48)}====`],
     ['more than its padding', `${'A'.repeat(43)}==`],
     ['a character too many', 'A'.repeat(45)],
-    ['bits that belong to no byte', `${'A'.repeat(42)}B=`],
+    ['unused bits that are not zero', `${'A'.repeat(42)}B=`],
     ['the alphabet of URLs', `${'-_'.repeat(24)}`],
     ['a space in it', `${'A'.repeat(24)} ${'A'.repeat(24)}`],
     ['hexadecimal digits with another character', `${'a'.repeat(63)}!`],
@@ -268,12 +268,12 @@ describe.each(keySettingNames)('%s', (name) => {
 describe('originals and renderings', () => {
   test.each([
     ['into the results', 'link', 'pool/results', 'link', false],
-    ['to where results are written', 'link', 'pool/incoming', 'link', false],
+    ['to the directory of unfinished results', 'link', 'pool/incoming', 'link', false],
     ['to the directory itself', 'link', 'pool', 'link', false],
-    ['to what is above it', 'link', '.', 'link', false],
+    ['to its parent directory', 'link', '.', 'link', false],
     ['to another directory of it', 'link', 'pool/other', 'link', false],
     ['from within it', 'pool/results', 'originals', 'originals', false],
-    ['from where results are written', 'pool/incoming', 'originals', 'originals', false],
+    ['from the directory of unfinished results', 'pool/incoming', 'originals', 'originals', false],
     ['next to it', 'link', 'originals', 'link', true],
   ])('are compared after resolving links: %s', async (_, link, target, originals, isRight) => {
     const { path } = await useTemporaryDirectory();

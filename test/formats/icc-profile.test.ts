@@ -44,7 +44,7 @@ describe('a curve of an ICC profile', () => {
     ['no tag', join('XYZ ', Buffer.alloc(16))],
     ['a table that ends early', join('curv', u32be(0), u32be(1_000_000))],
     ['a formula that ends early', formula(4, 2, 1)],
-    ['a formula that there is not', formula(5, 2, 1, 1, 1, 1, 1, 1)],
+    ['an unknown formula', formula(5, 2, 1, 1, 1, 1, 1, 1)],
     ['three bytes', Buffer.from('cur')],
   ])('is not read from %s', (_, kTRC) => {
     expect(readMatrixProfile(profileOf('GRAY', { kTRC }), 'grey')).toBeUndefined();

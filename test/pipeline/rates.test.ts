@@ -44,10 +44,10 @@ test.each([
     const [charge, other] = [rates.charge('a client', 1), rates.charge('a client', 1)];
     clock.advance(1e9);
     charge.addRun(1e9);
-    charge.end(); // owes all but the one that has come back meanwhile
+    charge.end(); // the debt is one window, of which one unit has become available
     expect(waitOf()).toBe(0);
     other.addRun(1e9);
-    other.end(); // and no more than all
+    other.end(); // the debt is at most one window
     const waitMs = waitOf();
     expect(waitMs).toBeGreaterThan(0);
     expect(waitMs).toBeLessThanOrEqual(Math.ceil((windowSeconds * 1000) / requests) + 1);

@@ -31,7 +31,7 @@ async function requestUntil(target: string, isWanted: (response: ClientResponse)
     const last = await stack.request(target);
     responses.push(last);
     if (isWanted(last)) return { responses, last };
-    if (Date.now() > deadline) throw new Error(`${target} never came to be as wanted`);
+    if (Date.now() > deadline) throw new Error(`${target} never returned the expected response`);
     await sleep(POLL_MS);
   }
 }

@@ -14,7 +14,7 @@ const stack = await useSiteStack({ COMPATIBILITY: 'fluxer', PUBLIC_URLS: OWN, ..
 const statusOf = async (target: string, headers = {}) =>
   (await stack.request(target, { headers })).status;
 
-describe('an own attachment as external media, with enforced signatures', () => {
+describe('a local attachment as external media, with enforced signatures', () => {
   const inner = signedPathOf(`${OWN}/${key}?${signature}`);
   const outer = signedPathOf(`${OWN}/${key}`);
 

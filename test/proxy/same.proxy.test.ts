@@ -206,11 +206,11 @@ const platformExamples = [
 ];
 
 /** Returns everything that must be equal: status, body, and all header lines. */
-function lastingOf({ status, headers }: ClientResponse, direct: ClientResponse): object {
+function comparableOf({ status, headers }: ClientResponse, direct: ClientResponse): object {
   const { 'content-range': range = [], 'cache-control': lifetime = [] } = headers;
   // If nginx itself rejects a range, it sends the headers of the complete file, with the stricter lifetime.
   if (status === 416) return { range, isKept: !lifetime.join().endsWith('no-store') };
-  const lasting = Object.entries(headers).filter(
+  const comparable = Object.entries(headers).filter(
     ([name]) =>
       !OF_THE_HOP.has(name) &&
       // A part of a slice has no Accept-Ranges; for complete files, nginx adds it.
@@ -221,12 +221,12 @@ function lastingOf({ status, headers }: ClientResponse, direct: ClientResponse):
   // A lifetime that ends with a signature, or is another site's, changes every second.
   const ages = /max-age=(?:3\d{3}|8\d{4}|60\d{4})$/;
   const ageless = lifetime.map((line) => line.replace(ages, 'max-age=…'));
-  return { ...Object.fromEntries(lasting), 'cache-control': ageless };
+  return { ...Object.fromEntries(comparable), 'cache-control': ageless };
 }
 
 test.each([
   [
-    'with nothing signed',
+    'without signatures',
     plain,
     requestsFor(fc.oneof(targets(keys), queries)),
     plainExamples,
@@ -276,7 +276,7 @@ test.each([
           }
           expect(proxied.status, what).toBe(direct.status);
           expect(proxied.body.equals(direct.body), what).toBe(true);
-          expect(lastingOf(proxied, direct), what).toEqual(lastingOf(direct, direct));
+          expect(comparableOf(proxied, direct), what).toEqual(comparableOf(direct, direct));
           const id = proxied.headers['x-request-id'];
           expect(id, what).toEqual([expect.stringMatching(/^[\da-f]{32}$/)]);
         }

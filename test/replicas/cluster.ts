@@ -79,12 +79,13 @@ function createReplica(
     countRenders: async () => {
       const text = await (await admin('/metrics')).text();
       const counts = [...text.matchAll(/^darkroom_queue_wait_seconds_count\{.*\} (\d+)$/gm)];
-      if (counts.length !== 2) throw new Error(`These are other metrics:\n${text}`);
+      if (counts.length !== 2)
+        throw new Error(`Expected the waits of two lanes but received:\n${text}`);
       return counts.reduce((sum, [, count]) => sum + Number(count), 0);
     },
     probe: async () => (await admin('/readyz')).status,
-    purge: async (order: object) => {
-      const response = await admin('/purge', { method: 'POST', body: JSON.stringify(order) });
+    purge: async (request: object) => {
+      const response = await admin('/purge', { method: 'POST', body: JSON.stringify(request) });
       return JSON.parse(await response.text());
     },
     /** Runs the command line with the replica's settings; returns its output. */

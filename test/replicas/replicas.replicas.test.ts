@@ -10,7 +10,6 @@ const SIZES = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
 ];
 
-/** Client-specific header, which must not appear in responses to others. */
 const originals = ['icons/1/ab12', 'avatars/1/ab12', 'attachments/1/12/red-panda.jpg'].map((key) =>
   readFileSync(`fixtures/originals/${key}`),
 );
@@ -24,8 +23,8 @@ const queries = ['high', 'low'].flatMap((quality) =>
   ),
 );
 for (const id of ids) await cluster.originals.put(`avatars/${id}/load`, originalOf(id));
-/** Renderings, each requested once in a run. */
-const unasked = queries
+/** Paths of renderings, each requested once in a run. */
+const freshPaths = queries
   .flatMap((query) => ids.map((id) => `/avatars/${id}/load.${query}`))
   .values();
 
@@ -70,7 +69,7 @@ function startLoad() {
     }
   };
   const run = async (): Promise<void> => {
-    for (let next = unasked.next(); !isStopped && !next.done; next = unasked.next()) {
+    for (let next = freshPaths.next(); !isStopped && !next.done; next = freshPaths.next()) {
       await requestOne(next.value);
     }
     if (!isStopped) throw new Error('There are not enough paths for this load.');

@@ -27,7 +27,7 @@ export function createSlots(renderer: LaneRenderer, lengths: Readonly<Record<Lan
       },
       inspect: async (original, bounds) => {
         pool.inspections += 1;
-        if (renderer.inspect === undefined) throw new Error('This renderer reads no facts.');
+        if (renderer.inspect === undefined) throw new Error('This renderer reads no metadata.');
         return renderer.inspect(original, { ...bounds, lane });
       },
     }));

@@ -2,18 +2,15 @@ import type { Reporter, TestModule } from 'vitest/node';
 
 /** Claims about the service, with the tests that prove them; the first match counts. */
 const claims: readonly (readonly [claim: string, files: RegExp])[] = [
+  ['Pictures are correct', /^(golden|transforms|formats)\/|^workers\/(gif|heic|decoders|frame-)/],
   [
-    'Pictures come out right',
-    /^(golden|transforms|formats)\/|^workers\/(gif|heic|decoders|frame-)/,
-  ],
-  [
-    'Hostile files and clients do no harm, and a lost render costs no other',
+    'Hostile files and clients do no harm, and a failed render affects no other',
     /^(hostile|workers|http\/connections|pipeline\/render)\//,
   ],
-  ['Nothing is fetched, rendered or kept twice, nor kept after a purge', /^(cache|pipeline)\//],
+  ['Nothing is fetched, rendered or stored twice, or kept after a purge', /^(cache|pipeline)\//],
   ['URLs, headers and errors are those of the contract', /^(contract|surface|clients|http)\//],
-  ['Directories, buckets, other sites and stores behave alike', /^storage\//],
-  ['Settings, commands, log and documents hold what they say', /^/],
+  ['Directories, buckets, other sites and stores behave the same', /^storage\//],
+  ['Settings, commands, log and documents are correct', /^/],
 ];
 
 /** Suites in addition to `npm test`; see docs/contributing.md. */

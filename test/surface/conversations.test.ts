@@ -102,7 +102,7 @@ function isFinal({ version, headers }: ValidRequest): boolean {
 }
 
 /** Sends a conversation, and checks all responses. */
-async function hold(
+async function converse(
   model: SurfaceModel,
   wire: Wire,
   { requests, last, isPipelined, cuts }: Conversation,
@@ -195,7 +195,7 @@ function tryRead(...response: Parameters<typeof readResponse>) {
 
 const STATUSES = [200, 204, 206, 304, 400, 404, 405, 412, 415, 416, 422];
 const stages = {
-  'with nothing signed': [
+  'without signatures': [
     openPlainStage,
     atScale(350, 5_000),
     STATUSES,
@@ -210,7 +210,7 @@ const stages = {
 } as const;
 
 test.each(Object.entries(stages))(
-  'the whole surface over real sockets matches the contract in conversations %s',
+  'the complete surface over real sockets matches the contract in conversations %s',
   async (_, [open, runs, statuses, operations]) => {
     const { service, port, model, conversations, storageRoot, ...own } = await open();
     const examples = own.examples.map((each): [Conversation] => [each]);
@@ -218,7 +218,7 @@ test.each(Object.entries(stages))(
       fc.asyncProperty(conversations, async (conversation) => {
         const wire = await openWire(port);
         try {
-          await hold(model, wire, conversation);
+          await converse(model, wire, conversation);
         } catch (error) {
           const sent = await Promise.all(conversation.requests.map((each) => bytesOf(model, each)));
           const tail = conversation.last?.bytes ?? SENTINEL;

@@ -48,7 +48,7 @@ export const NOT_FOUND = refusal(404, 'NOT_FOUND', 'public, max-age=30');
 export const UNKNOWN_MEDIA = refusal(404, 'UNKNOWN_MEDIA', 'public, max-age=30');
 
 /** Returns the headers of the media, without those of the exchange. */
-export const lasting = (headers: WireResponse['headers']) =>
+export const mediaHeadersOf = (headers: WireResponse['headers']) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_EXCHANGE.includes(name)));
 
 /** Detects a format by the first bytes. */
@@ -159,7 +159,7 @@ function isRangeApplicable(request: ValidRequest, { etag, changedAtSeconds }: Le
 }
 
 /** Lifetime of external media: minimum, and maximum duration of a run, in seconds. */
-const SITE_LEAST = 3_600;
+const MIN_SITE_SECONDS = 3_600;
 const RUN = 600;
 
 const ageOf = (cacheControl = ''): number =>
@@ -173,7 +173,9 @@ function checkAge(
 ): void {
   if (isOfSite) {
     expect(ageOf(value)).toBeLessThanOrEqual(ageOf(cacheControl));
-    expect(ageOf(value)).toBeGreaterThanOrEqual(Math.max(ageOf(cacheControl) - RUN, SITE_LEAST));
+    expect(ageOf(value)).toBeGreaterThanOrEqual(
+      Math.max(ageOf(cacheControl) - RUN, MIN_SITE_SECONDS),
+    );
     return;
   }
   if (endsAt === undefined || endsAt === Number.POSITIVE_INFINITY) {
@@ -230,7 +232,7 @@ export function checkMedia(
     return;
   }
   checkAge(headers['cache-control'], learned, expiresAtSeconds);
-  const due = lasting(plain);
+  const due = mediaHeadersOf(plain);
   let sent = whole;
   if (part !== 'full') {
     const [first = 0, last = 0] = part.split('-').map(Number);
@@ -239,6 +241,6 @@ export function checkMedia(
     due['content-range'] = `bytes ${part}/${whole.length}`;
   }
   expect(response.status).toBe(part === 'full' ? 200 : 206);
-  expect(lasting(headers)).toEqual(due);
+  expect(mediaHeadersOf(headers)).toEqual(due);
   expect(body.equals(request.method === 'HEAD' ? Buffer.alloc(0) : sent)).toBe(true);
 }

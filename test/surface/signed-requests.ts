@@ -33,7 +33,7 @@ const signatures: Readonly<Record<string, (of: string) => string>> = {
   'a plus': (of) => signatureOf(of).replace('is=6', 'is=+'),
   'a name without a value': (of) => signatureOf(of).replace(/hm=.*/, 'hm'),
   'a foreign key': (of) => signatureOf(of, LATER, '', FOREIGN_KEY),
-  'an end that has come': (of) => signatureOf(of, now),
+  'an expired URL': (of) => signatureOf(of, now),
 };
 
 /** Attachments with mostly valid signatures. */

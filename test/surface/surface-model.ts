@@ -20,7 +20,7 @@ import {
   formatOf,
   isCurrent,
   type Learned,
-  lasting,
+  mediaHeadersOf,
   NOT_FOUND,
   type Refused,
   refusal,
@@ -146,8 +146,8 @@ export class SurfaceModel {
 
   /** A rejected attachment must look like a missing one. */
   #checkMissing({ headers }: WireResponse): void {
-    this.#missing ??= lasting(headers);
-    expect(lasting(headers)).toEqual(this.#missing);
+    this.#missing ??= mediaHeadersOf(headers);
+    expect(mediaHeadersOf(headers)).toEqual(this.#missing);
   }
 
   #checkUpload(request: ValidRequest, response: WireResponse): void {

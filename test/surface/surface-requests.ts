@@ -294,7 +294,7 @@ const malformedForms: readonly (readonly [fault: string, bytes: string, statuses
   ['unknown method', line(`${MARKER} /avatars/0.png HTTP/1.1`), UNKNOWN_METHOD],
   ['unknown method, unknown path', line(`${MARKER} /x HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
   ['very long method', line(`${'G'.repeat(9_000)} / HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
-  // It can prevent pending responses: then it has none.
+  // A CONNECT can prevent pending responses; it then has no response either.
   ['CONNECT', line('CONNECT cdn.example:443 HTTP/1.1'), /^(?:405)?$/],
   ['no slash', line(`GET ${MARKER} HTTP/1.1`)],
   ['CR in a header', get(`X: a\rSet-Cookie: ${MARKER}\r\n`)],

@@ -162,7 +162,7 @@ export const events: Readonly<Record<string, Event>> = {
   },
   'a hit in memory': hit('GET', 200),
   'a hit in memory, by HEAD': hit('HEAD', 200),
-  'a hit that the client has': hit('GET', 304, { 'If-None-Match': '*' }),
+  'a hit that the client has cached': hit('GET', 304, { 'If-None-Match': '*' }),
   'a hit in the store': {
     options: () => ({
       resultStore: new MemoryResultStore(),

@@ -57,7 +57,7 @@ describe('a log with a slow reader', () => {
     expect(await countLost()).toBeGreaterThan(10);
     child.stdout.resume();
     await expect.poll(() => text).toContain('"lines":');
-    // Counted now, since the last lines were gathered before, and could be lost later.
+    // Counted again, since lines that waited for the reader may also have been lost.
     const lost = await countLost();
     expect(lost).toBeLessThan(count / 2);
     const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
@@ -103,9 +103,9 @@ describe('a log without a reader, which blocks its writer', () => {
     child.stdout.pause();
     const originOf = () => /serves its sample originals on (http:\S+)/.exec(printed)?.[1];
     await expect.poll(originOf, { interval: 20 }).toBeDefined();
-    await sleep(500); // the other one has long begun
+    await sleep(500); // until the other process runs
     child.stdin.end();
-    await sleep(500); // it ends, and leaves a log that blocks
+    await sleep(500); // until it has ended, and the log blocks
     return { child, gone, origin: originOf() ?? '' };
   }
 

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import type { RenderJob } from '../../src/pipeline/ports.ts';
-import { anyJob, REAL_WORKER, sharePool, unharmed } from '../support/processes/worker-pool.ts';
+import { anyJob, noLosses, REAL_WORKER, sharePool } from '../support/processes/worker-pool.ts';
 
 const classes = (names: string) => names.split(/\s+/).map((name) => `VipsForeignLoad${name}`);
 
@@ -64,7 +64,7 @@ describe('a worker', () => {
       await expect(sharp(bytes).stats(), name).resolves.toBeDefined();
       await expect(render(bytes), name).rejects.toMatchObject(refused);
     }
-    expect(shared.counted()).toEqual(unharmed);
+    expect(shared.counted()).toEqual(noLosses);
   });
 });
 

@@ -5,10 +5,10 @@ import { describe, expect, test } from 'vitest';
 import { readProcessFile } from '../support/processes/worker-ids.ts';
 import {
   anyJob,
+  noLosses,
   REAL_WORKER,
   type RenderJob,
   type TestPool,
-  unharmed,
   usePools,
 } from '../support/processes/worker-pool.ts';
 
@@ -44,7 +44,7 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
     }
     const heic = readFileSync('fixtures/heic/flat-tile.heic');
     await expect(pool.render(heic, still('heic', 512))).resolves.toBeDefined();
-    expect(pool.renderer.counters).toEqual(unharmed);
+    expect(pool.renderer.counters).toEqual(noLosses);
   });
 
   test('reports overload while the machine has less memory left than the limit of the worker, and recovers', async () => {
@@ -65,7 +65,7 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
     await expect(pool.render(png, shrunk)).rejects.toMatchObject(overload);
     limit(pool, () => '--as=unlimited:');
     await expect(pool.render(png, shrunk)).resolves.toBeDefined();
-    expect(pool.renderer.counters).toEqual(unharmed);
+    expect(pool.renderer.counters).toEqual(noLosses);
   });
 
   test('reports overload while no descriptor is left to open a decoder, renders everything else, and recovers', async () => {
@@ -79,6 +79,6 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
     await expect(pool.render(png, still('png', 9))).resolves.toBeDefined();
     limit(pool, () => '--nofile=64:');
     await expect(pool.render(heic, still('heic', 512))).resolves.toBeDefined();
-    expect(pool.renderer.counters).toEqual(unharmed);
+    expect(pool.renderer.counters).toEqual(noLosses);
   });
 });

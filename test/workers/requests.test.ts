@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { type JobProgress, reply } from '../../src/workers/job-requests.ts';
 import { WorkerExited } from '../../src/workers/worker-errors.ts';
-import { raw, readerOf, sharePool, unharmed } from '../support/processes/worker-pool.ts';
+import { noLosses, raw, readerOf, sharePool } from '../support/processes/worker-pool.ts';
 
 const damagedFrames = {
   // biome-ignore lint/correctness/useYield: it has nothing to yield
@@ -22,7 +22,7 @@ describe('a job whose original is read by ranges', () => {
     expect(await sayByRanges('hello')).toMatch(/ hello$/);
     expect(await sayByRanges('read-again 3')).toBe('end end end');
     expect(await say('as a whole')).toMatch(/ as a whole$/);
-    expect(shared.counted()).toEqual(unharmed);
+    expect(shared.counted()).toEqual(noLosses);
   });
 
   test('fails with the error of its reader, and keeps its worker', async () => {
@@ -33,7 +33,7 @@ describe('a job whose original is read by ranges', () => {
     // The reader was not called the second and third time.
     expect(reader.count()).toBe(2);
     expect(await sayByRanges('next')).toMatch(/ next$/);
-    expect(shared.counted()).toEqual(unharmed);
+    expect(shared.counted()).toEqual(noLosses);
   });
 
   test('may continue without a range beyond its limits, or a damaged frame', async () => {
@@ -42,7 +42,7 @@ describe('a job whose original is read by ranges', () => {
     const reader = readerOf('read-again 2', () => Promise.reject(tooLarge));
     expect(await sayByRanges(reader)).toBe('refused refused');
     expect(await sayByRanges('decode 2 any')).toBe('UNPROCESSABLE_MEDIA|UNPROCESSABLE_MEDIA');
-    expect(shared.counted()).toEqual(unharmed);
+    expect(shared.counted()).toEqual(noLosses);
   });
 
   test('returns metadata without unknown fields', async () => {
@@ -58,7 +58,7 @@ describe('a job whose original is read by ranges', () => {
     await expect(shared.pool.sayByRanges('crash')).rejects.toMatchObject({
       code: 'UNPROCESSABLE_MEDIA',
     });
-    expect(shared.counted()).toEqual({ ...unharmed, restarts: 2 });
+    expect(shared.counted()).toEqual({ ...noLosses, restarts: 2 });
   });
 
   test('ends at its deadline while a read hangs, and aborts the read', async () => {
@@ -70,7 +70,7 @@ describe('a job whose original is read by ranges', () => {
   });
 });
 
-test('a job fails by the exit of a worker that dies while it receives a frame, not by the broken channel', async () => {
+test('a job whose worker dies while it receives a frame fails with the exit, not with the broken channel', async () => {
   const channel = new Duplex({
     read: () => undefined,
     write: (_chunk, _encoding, done) => setImmediate(done, new Error('write EPIPE')),

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs';
-import { setImmediate as sent } from 'node:timers/promises';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { isAlive, readProcessFile } from '../support/processes/worker-ids.ts';
-import { createPool, sharePool, unharmed, usePools } from '../support/processes/worker-pool.ts';
+import { createPool, noLosses, sharePool, usePools } from '../support/processes/worker-pool.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -12,7 +12,7 @@ const start = usePools();
 const startShared = usePools(afterAll);
 
 const two = { light: 2, heavy: 0 };
-/** Deadline of a job that ends for another reason. */
+/** Long deadline, for a job that ends for another reason. */
 const late = { timeoutMs: 60_000 };
 
 const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
@@ -23,7 +23,7 @@ function starterOf(worker: number): number {
   return parent === process.pid ? worker : starterOf(parent);
 }
 
-/** Kills the next worker that hangs, after a number of others that have. */
+/** Kills the worker that was the next to hang after `before` others. */
 async function killWorker(log: RecordedLog, before: number): Promise<void> {
   const standing = () =>
     log.entries.flatMap(({ details }) =>
@@ -57,9 +57,9 @@ describe('a pool of two workers', () => {
       });
       expect(results.slice(1).map(({ status }) => status)).toEqual(Array(5).fill('fulfilled'));
       await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
-      expect(shared.counted()).toEqual({ ...unharmed, restarts: 2 });
+      expect(shared.counted()).toEqual({ ...noLosses, restarts: 2 });
     },
-    15_000, // less than an orphan holds the channel for
+    15_000, // less than the 20 s for which an orphan keeps the channel open
   );
 
   test('retries the job of a killed worker in a new one', async () => {
@@ -70,11 +70,11 @@ describe('a pool of two workers', () => {
     await killWorker(log, 0);
     expect(await response).toMatch(/ continued$/);
     expect(old).not.toContain(processIdIn(await response));
-    expect(shared.counted()).toEqual({ ...unharmed, restarts: 1 });
+    expect(shared.counted()).toEqual({ ...noLosses, restarts: 1 });
     expect(log.count('render worker died during a job; retrying in a new worker')).toBe(1);
   });
 
-  test('fails no job if they are killed between jobs, noticed or not', async () => {
+  test('fails no job if its workers are killed between jobs, even before the pool notices', async () => {
     const { renderer, say } = shared.pool;
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
@@ -94,7 +94,7 @@ describe('a pool of one worker', () => {
     const bug: unknown = await say('bug').catch((error: unknown) => error);
     expect(bug).toBeInstanceOf(Error);
     expect(bug).not.toHaveProperty('code');
-    expect(shared.counted()).toEqual(unharmed);
+    expect(shared.counted()).toEqual(noLosses);
   });
 
   test('kills any job at its deadline, and continues', async () => {
@@ -129,7 +129,7 @@ describe('a pool of one worker', () => {
     await expect.poll(() => isAlive(worker)).toBe(false);
   });
 
-  test('reports an unprocessable original if only its second worker is killed, too', async () => {
+  test('reports an unprocessable original if both of its workers are killed, but no others', async () => {
     const { say, log } = shared.pool;
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -138,7 +138,7 @@ describe('a pool of one worker', () => {
     expect(await response).toMatchObject(lost);
   });
 
-  test('retries a job that has not begun in three workers, then reports overload', async () => {
+  test('reports overload for a job if three workers die before they begin it', async () => {
     await expect(shared.pool.say('die before it begins')).rejects.toMatchObject({
       code: 'OVERLOADED',
       bottleneck: 'workers',
@@ -155,7 +155,7 @@ describe('a pool of one worker', () => {
     const running = say('hang', { ...late, signal: runner.signal });
     const waiting = say('crash', { ...late, signal: waiter.signal });
     const next = say('next', late);
-    await sent(); // to an idle worker
+    await immediate(); // to an idle worker
     waiter.abort(reason);
     await expect(waiting).rejects.toBe(reason);
     await expect(say('crash', { signal: waiter.signal })).rejects.toBe(reason);
@@ -167,7 +167,7 @@ describe('a pool of one worker', () => {
     expect(shared.counted()).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
-  test('loses no worker by an abort before the job is sent, or after the response', async () => {
+  test('keeps its worker if a job is aborted before it is sent, or after its response', async () => {
     const { say } = shared.pool;
     const [before, after] = [new AbortController(), new AbortController()];
     const job = say('hang', { ...late, signal: before.signal });
@@ -176,12 +176,12 @@ describe('a pool of one worker', () => {
     const first = await say('first', { signal: after.signal });
     after.abort(reason);
     expect(processIdIn(await say('second'))).toBe(processIdIn(first));
-    expect(shared.counted()).toEqual(unharmed);
+    expect(shared.counted()).toEqual(noLosses);
   });
 });
 
 describe('the worker pool', () => {
-  // Concurrent: these two mostly wait for processes, each for its own.
+  // Concurrent, since these two tests mostly wait for processes.
   test.concurrent('continues with other workers when the fork server is killed', async ({
     expect,
   }) => {
@@ -228,10 +228,10 @@ describe('the worker pool', () => {
     expect(readdirSync(path)).toEqual([]);
   });
 
-  test('has no process left after a stop at any step of its start', async () => {
+  test('starts no process if it is stopped at once', async () => {
     const pool = createPool();
     const starting = pool.start();
-    pool.stop(); // before it has found out how to start one
+    pool.stop(); // before it has found a sandbox
     await expect(starting).rejects.toMatchObject({ code: 'OVERLOADED' });
     expect(pool.processIds).toEqual([]);
   });
@@ -240,7 +240,7 @@ describe('the worker pool', () => {
     const { renderer, say } = await start({ workers: two });
     const { processIds } = renderer;
     const jobs = ['hang', 'hang', 'wait'].map((command) => say(command, late));
-    await sent();
+    await immediate();
     renderer.stop();
     const cause = { message: 'The render workers are stopped.' };
     for (const job of jobs) await expect(job).rejects.toMatchObject({ code: 'OVERLOADED', cause });
@@ -278,7 +278,7 @@ describe('heavy workers beyond the first', () => {
     await expect.poll(() => renderer.readyProcessIdsOf('heavy').length).toBe(2);
     expect(renderer.processIdsOf('heavy')).toHaveLength(2);
     expect(renderer.expectedWorkers('heavy')).toBe(2);
-    expect(renderer.counters).toEqual(unharmed);
+    expect(renderer.counters).toEqual(noLosses);
     const killed = renderer.processIdsOf('heavy');
     for (const processId of killed) process.kill(processId, 'SIGKILL');
     await expect.poll(() => renderer.counters.restarts).toBe(2);
@@ -300,7 +300,7 @@ describe('heavy workers beyond the first', () => {
       ];
       await expect.poll(sizes).toEqual([1, 1]);
     }
-    expect(renderer.counters).toEqual(unharmed);
+    expect(renderer.counters).toEqual(noLosses);
     expect(renderer.processIdsOf('light')).toHaveLength(1);
   });
 });
@@ -318,15 +318,16 @@ describe('a worker due for recycling', () => {
     // The next job waits for the new worker.
     expect(await next()).not.toBe(first);
     expect(isAlive(first)).toBe(false);
-    expect(shared.counted()).toEqual({ ...unharmed, recycles: 1 });
+    expect(shared.counted()).toEqual({ ...noLosses, recycles: 1 });
   });
 
-  test('leaves its job to the next process if its replacement is killed', async () => {
+  test('is replaced again if its replacement is killed, and the waiting job succeeds', async () => {
     const { renderer, say } = shared.pool;
     const first = Number(await say('grow 1001'));
     expect(first).toBeGreaterThan(0);
     const response = say('rest 1500');
-    // Wait until it is ready: before, bubblewrap may be killed alone, and the process it has started does the job.
+    // Waits until it is ready: an earlier signal might kill only bubblewrap, and the process that it starts would do the
+    // job.
     const ready = () => renderer.readyProcessIdsOf('light');
     await expect.poll(() => [shared.counted().recycles, ready().length]).toEqual([1, 1]);
     const [second = 0] = ready();
@@ -338,10 +339,10 @@ describe('a worker due for recycling', () => {
   test('is replaced when memory runs out, and its job is retried once in a new one', async () => {
     const first = await next();
     expect(processIdIn(await shared.pool.say('too-large-later'))).not.toBe(first);
-    expect(shared.counted()).toEqual({ ...unharmed, recycles: 1 });
+    expect(shared.counted()).toEqual({ ...noLosses, recycles: 1 });
     // By now, the new worker has done a job.
     await expect(shared.pool.say('too-large')).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
-    expect(shared.counted()).toEqual({ ...unharmed, recycles: 2 });
+    expect(shared.counted()).toEqual({ ...noLosses, recycles: 2 });
   });
 
   test('is replaced after the maximum number of jobs, without losing one', async () => {
@@ -353,7 +354,7 @@ describe('a worker due for recycling', () => {
     }
     expect(seen.size).toBeGreaterThanOrEqual(3);
     // Not a failure: only `info` entries, and no restart counted.
-    expect(shared.counted()).toEqual({ ...unharmed, recycles: 2 });
+    expect(shared.counted()).toEqual({ ...noLosses, recycles: 2 });
     expect(new Set(log.entries.map(({ level }) => level))).toEqual(new Set(['info']));
   });
 });

@@ -70,16 +70,16 @@ testVerdicts('a HEIF file that is not decoded', 'unsupported', {
   'a brand across two fields': compatible('xxavifxxiso8mp41'),
   'a brand after the file type box': put(compatible('iso8mp41\0\0\0\x08avif'), 0, u32be(24)),
   'a codec of neither format': ofCodec('mif1', 'vvc1'),
-  'a file of only tracks': join(ftyp, '\0\0\0\x08moov'),
+  'a file with only tracks': join(ftyp, '\0\0\0\x08moov'),
 });
 
 testVerdicts(
   'a HEIF file that is read',
   { widthPx: 1 },
   {
-    'junk behind the last box': join(avif, 'junk junk junk'),
-    'zeros behind it': join(avif, Buffer.alloc(8)),
-    'a box past the end behind it': join(avif, '\0\0\xff\xfffree'),
+    'junk after the last box': join(avif, 'junk junk junk'),
+    'zeros after the last box': join(avif, Buffer.alloc(8)),
+    'a truncated box after the last box': join(avif, '\0\0\xff\xfffree'),
   },
 );
 
@@ -110,6 +110,6 @@ testVerdicts('a corrupt HEIF file', 'corrupt', {
   'an item past the end of the file': edit(avif, 'iloc', 18, 0xff),
   'no properties': edit(avif, 'iprp', 0, 0x78),
   'no size': edit(avif, 'ispe', 0, 0x78),
-  'an aperture of a width divided by 0': edit(cut, 'clap', 4, u32be(8), u32be(0)),
+  'an aperture whose width has a denominator of 0': edit(cut, 'clap', 4, u32be(8), u32be(0)),
   'a width of 0': edit(avif, 'ispe', 8, u32be(0)),
 });

@@ -65,7 +65,7 @@ testVerdicts(
     'a restart marker outside of a scan': afterSoi(jpeg, join(0xff, 0xd0)),
     'a reserved marker': afterSoi(jpeg, join(0xff, 0x02)),
     'a comment whose length is too short': afterSoi(jpeg, join(0xff, 0xfe, 0, 0)),
-    'a comment that says to be longer than it is': corpusFile(
+    'a comment with too large a length': corpusFile(
       'hostile-corrupt/wuffs__hippopotamus-bad-comment-length.jpeg',
     ),
     'four components': corpusFile('jpeg-cmyk/thumbor__cmyk.jpg'),

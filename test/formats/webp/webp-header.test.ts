@@ -57,7 +57,7 @@ testVerdicts(
     'a long VP8X': webpFile(chunk('VP8X', '\0\0\0\0\x23\0\0\x1b\0\0hidden'), image),
     'an unknown chunk in a frame': animated(anim(0), anmf(10, dot, chunk('ABCD', 'x'))),
     'a long ANIM': animated(chunk('ANIM', '\0\0\0\0\0\0hidden'), anmf(10, dot)),
-    'a frame in a file that is not called animated': extended(0, image, anmf(40, dot)),
+    'a frame without the animation flag': extended(0, image, anmf(40, dot)),
   },
 );
 

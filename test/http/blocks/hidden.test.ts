@@ -68,7 +68,7 @@ describe('a hidden block', () => {
     ['directory and URL', 'before', { prefixes: ['icons/1/', 'attachments/1/2/'] }],
     ['kind and URL', 'after', { prefixes: ['icons/', 'attachments/1/2/'] }],
   ])(
-    'by %s differs in no header if it was posted %s the first request',
+    'by %s returns exactly the 404 of a missing original, if it was posted %s the first request',
     async (_, when, payload) => {
       const app = await start();
       const comparableOf = async (

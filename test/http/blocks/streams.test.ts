@@ -16,7 +16,7 @@ import {
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
-// Contract §15: a block cuts off responses in progress. These clients read nothing before.
+// Contract §15: a block cuts off responses in progress. These clients read nothing until then.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {

@@ -75,7 +75,7 @@ describe('a range of external media', () => {
   });
 
   test.each([['W/"weak"'], ['']])('is the complete file if the validator is %j', async (etag) => {
-    // The first request must be closed before, or it would be a second one.
+    // The first request must be closed first, since the limit is one.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
     app.site.serveRanges('/film.mp4', video, { etag });
     const response = await app.request('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });

@@ -172,8 +172,8 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
       const { headers } = await app.get(`/${key}`);
       expect(headers['content-type']).toBe('text/plain; charset=utf-8');
       expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(415);
-      const facts = { kind: 'file', transformable: false };
-      expect(await requestMetadata(app, key)).toMatchObject(facts);
+      const expected = { kind: 'file', transformable: false };
+      expect(await requestMetadata(app, key)).toMatchObject(expected);
     }
   });
 

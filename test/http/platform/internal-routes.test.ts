@@ -329,13 +329,13 @@ test('returns the metadata of a video of another site', async () => {
       ...{ method: 'POST', url: '/_metadata', headers: bearer },
       payload: { version: 2, type: 'external', url: app.urlOf(path) },
     });
-  const facts = { format: 'mp4', width: 240, height: 160, duration: 2 };
-  expect((await request('/clip.mp4'))?.json()).toMatchObject(facts);
+  const described = { format: 'mp4', width: 240, height: 160, duration: 2 };
+  expect((await request('/clip.mp4'))?.json()).toMatchObject(described);
   const long = Buffer.concat([clip, freeBox(200_000), Buffer.alloc(199_992)]);
   app.site.serveRanges('/long.mp4', long);
   app.site.handlers.set('/long', (_request, response) => void response.writeHead(200).end(long));
   for (const path of ['/long.mp4', '/long']) {
-    const all = { ...facts, size: long.length, content_hash: hash('sha256', long) };
+    const all = { ...described, size: long.length, content_hash: hash('sha256', long) };
     expect((await request(path))?.json()).toMatchObject(all);
   }
   expect((await request('/gone.mp4'))?.statusCode).toBe(400);

@@ -72,10 +72,10 @@ const webp = { format: 'webp' } as const;
 const jpeg = { format: 'jpeg' } as const;
 const apng = { ...moving, format: 'apng' } as const;
 
-function plan(facts: Partial<ImageHeader>, url: string, bounds = limits): Plan {
+function plan(header: Partial<ImageHeader>, url: string, bounds = limits): Plan {
   const target = parseTarget(url);
   if (target.kind !== 'media') throw new Error('not media');
-  return planMedia({ ...usual, ...facts }, target.request, bounds);
+  return planMedia({ ...usual, ...header }, target.request, bounds);
 }
 
 const avatar = '/avatars/1/ab12';
@@ -103,45 +103,80 @@ const refusal = (reason: string) => ({ kind: 'refuse', code: 'UNPROCESSABLE_MEDI
 const tooLarge = { kind: 'refuse', code: 'MEDIA_TOO_LARGE' };
 
 describe('a plan', () => {
-  test.each<[what: string, facts: Partial<ImageHeader>, url: string, expected: object]>([
-    ['metadata of a gif', rewritable, `${avatar}.gif?size=240`, rewrite(true)],
-    ['that of an attachment', rewritable, `${attachment}?format=gif&quality=high`, rewrite(true)],
-    ['that and frames', { ...rewritable, ...moving }, `${avatar}.gif?size=240`, rewrite(true)],
-    ['a frame', { ...rewritable, ...moving }, `${attachment}?format=gif`, rewrite(false)],
-    ['other bytes', { ...rewritable, isRewritable: false }, `${avatar}.gif`, rewrite(false)],
+  test.each<[what: string, header: Partial<ImageHeader>, url: string, expected: object]>([
+    ['a gif with metadata', rewritable, `${avatar}.gif?size=240`, rewrite(true)],
+    [
+      'an attachment with metadata',
+      rewritable,
+      `${attachment}?format=gif&quality=high`,
+      rewrite(true),
+    ],
+    [
+      'an animated gif with metadata',
+      { ...rewritable, ...moving },
+      `${avatar}.gif?size=240`,
+      rewrite(true),
+    ],
+    [
+      'the still of an animated gif',
+      { ...rewritable, ...moving },
+      `${attachment}?format=gif`,
+      rewrite(false),
+    ],
+    [
+      'a gif that cannot be rewritten',
+      { ...rewritable, isRewritable: false },
+      `${avatar}.gif`,
+      rewrite(false),
+    ],
     ['a smaller gif', rewritable, `${avatar}.gif?size=128`, rewrite(false)],
-    ['a low gif', rewritable, `${avatar}.gif?size=240&quality=low`, rewrite(false)],
+    ['a gif of low quality', rewritable, `${avatar}.gif?size=240&quality=low`, rewrite(false)],
     ['a gif as a WebP', rewritable, lossless, rewrite(false)],
 
-    ['the still of faulty frames', faulty, `${avatar}.png`, rendered],
-    ['another format of that still', faulty, `${avatar}.webp`, rendered],
-    ['faulty frames', faulty, `${avatar}.gif`, refusal('no image data')],
-    ['a faulty default image', { ...apng, dataError }, `${avatar}.png`, refusal(dataError)],
-    ['a faulty still', { dataError }, `${avatar}.png?size=240`, refusal(dataError)],
-    ['frames with a faulty default image', { ...apng, dataError }, `${avatar}.gif`, rendered],
-    // The reported one of two faults does not depend on the other.
-    ['a faulty still of many pixels', { ...large, dataError }, `${avatar}.png`, tooLarge],
+    ['the still of damaged frames', faulty, `${avatar}.png`, rendered],
+    ['that still in another format', faulty, `${avatar}.webp`, rendered],
+    ['damaged frames', faulty, `${avatar}.gif`, refusal('no image data')],
+    ['a damaged default image', { ...apng, dataError }, `${avatar}.png`, refusal(dataError)],
+    ['a damaged still', { dataError }, `${avatar}.png?size=240`, refusal(dataError)],
+    ['frames with a damaged default image', { ...apng, dataError }, `${avatar}.gif`, rendered],
+    // Of two errors, the size is reported.
+    ['a damaged still with too many pixels', { ...large, dataError }, `${avatar}.png`, tooLarge],
 
-    ['pixels of a still', large, `${avatar}.webp`, tooLarge],
-    ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, rendered],
-    ['pixels of what is passed on', large, `${avatar}.png?size=1024`, tooLarge],
-    ['pixels of all frames that are decoded', long, `${avatar}.gif`, tooLarge],
-    ['pixels of all frames that are passed on', long, `${avatar}.gif?size=512`, tooLarge],
-    ['the very last pixel of an animation', { ...long, heightPx: 833 }, `${avatar}.gif`, rendered],
-    ['pixels of a frame of an animation', wide, `${avatar}.gif`, tooLarge],
-    ['pixels of a frame that is passed through', wide, `${avatar}.gif?size=1024`, tooLarge],
-    ['pixels of one frame of many', long, `${avatar}.png`, rendered],
-    ['frames, decoded or not', { ...gif, frames: 101 }, `${avatar}.png`, tooLarge],
-    ['the very last frame', { ...gif, frames: 100 }, `${avatar}.png`, rendered],
-    ['the width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`, tooLarge],
-    ['the longest edge', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`, rendered],
-    ['the height of what is passed on', high, `${avatar}.png`, tooLarge],
-    ['the edges of a frame', { ...gif, ...high }, `${avatar}.gif`, tooLarge],
-    ['scans', { ...jpeg, scans: 51 }, `${avatar}.webp`, tooLarge],
-    ['the very last scan', { ...jpeg, scans: 50 }, `${avatar}.webp`, rendered],
-    ['scans passed on', { ...jpeg, scans: 51 }, `${avatar}.jpg?quality=lossless`, tooLarge],
-  ])('is correct for %s', (_, facts, url, expected) => {
-    expect(plan(facts, url)).toMatchObject(expected);
+    ['a still with too many pixels', large, `${avatar}.webp`, tooLarge],
+    [
+      'a still with the maximum pixels',
+      { widthPx: 1_000, heightPx: 1_000 },
+      `${avatar}.webp`,
+      rendered,
+    ],
+    ['an unmodified still with too many pixels', large, `${avatar}.png?size=1024`, tooLarge],
+    ['decoded frames with too many pixels', long, `${avatar}.gif`, tooLarge],
+    ['unmodified frames with too many pixels', long, `${avatar}.gif?size=512`, tooLarge],
+    ['frames with the maximum pixels', { ...long, heightPx: 833 }, `${avatar}.gif`, rendered],
+    ['a decoded frame with too many pixels', wide, `${avatar}.gif`, tooLarge],
+    ['an unmodified frame with too many pixels', wide, `${avatar}.gif?size=1024`, tooLarge],
+    ['one frame of such an animation', long, `${avatar}.png`, rendered],
+    [
+      'too many frames, though only one is decoded',
+      { ...gif, frames: 101 },
+      `${avatar}.png`,
+      tooLarge,
+    ],
+    ['the maximum number of frames', { ...gif, frames: 100 }, `${avatar}.png`, rendered],
+    ['too great a width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`, tooLarge],
+    ['the maximum width', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`, rendered],
+    ['too great a height of an unmodified still', high, `${avatar}.png`, tooLarge],
+    ['too great a height of a frame', { ...gif, ...high }, `${avatar}.gif`, tooLarge],
+    ['too many scans', { ...jpeg, scans: 51 }, `${avatar}.webp`, tooLarge],
+    ['the maximum number of scans', { ...jpeg, scans: 50 }, `${avatar}.webp`, rendered],
+    [
+      'too many scans of an unmodified JPEG',
+      { ...jpeg, scans: 51 },
+      `${avatar}.jpg?quality=lossless`,
+      tooLarge,
+    ],
+  ])('is correct for %s', (_, header, url, expected) => {
+    expect(plan(header, url)).toMatchObject(expected);
   });
 
   test.each([
@@ -152,8 +187,8 @@ describe('a plan', () => {
   ] as const)(
     'lets the decoder reduce unless the quality is lossless: %s',
     (_, query, shrinksOnLoad) => {
-      for (const facts of [jpeg, webp]) {
-        expect(plan(facts, `${attachment}?width=10&${query}`)).toMatchObject({
+      for (const header of [jpeg, webp]) {
+        expect(plan(header, `${attachment}?width=10&${query}`)).toMatchObject({
           job: { shrinksOnLoad },
         });
       }
@@ -180,8 +215,8 @@ describe('the cost', () => {
   ): Plan => {
     const delaysMs = Array.from({ length: frames }, () => 100);
     const animation = frames > 1 ? { delaysMs, plays: 0 } : undefined;
-    const facts = { format, widthPx, heightPx, frames, animation, scans, isClean: false };
-    return plan(facts, url, { ...defaults, ...changed });
+    const header = { format, widthPx, heightPx, frames, animation, scans, isClean: false };
+    return plan(header, url, { ...defaults, ...changed });
   };
   const renderFor = (...args: Parameters<typeof planFor>) => {
     const planned = planFor(...args);
@@ -212,9 +247,16 @@ describe('the cost', () => {
   const hopeless = /^at least \d{5} ms of work, at most 15000$/;
   const late = /^about \d{5} ms of work estimated, at most 15000$/;
   test.each([
-    ['what one colour would not be in time', 'avif', [31_000, 31_000], png, raised, hopeless],
     [
-      'a render that is estimated to take twice the deadline',
+      'a render that would be late even for a single colour',
+      'avif',
+      [31_000, 31_000],
+      png,
+      raised,
+      hopeless,
+    ],
+    [
+      'a render whose estimate is twice the deadline',
       'gif',
       [1_000, 1_000, 150],
       asWebp,

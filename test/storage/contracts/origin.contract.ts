@@ -109,7 +109,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       'avatars/1',
       'avatars/1/ab12/below-an-object',
       `attachments/1/2/${'x'.repeat(255)}`,
-      `attachments/1/2/${'ü'.repeat(200)}`, // longer than file systems take
+      `attachments/1/2/${'ü'.repeat(200)}`, // longer than file systems accept
     ])('the missing or invalid key %s is UNKNOWN_MEDIA', async (key) => {
       await fixture.put('avatars/1/ab12', bytes('original'));
       await expect(openStream(fixture.origin, key)).rejects.toEqual(

@@ -87,8 +87,8 @@ describe('an original in a bucket', () => {
       ofNine,
       /range undefined/,
     ],
-    ['a part that begins before', partOf('bytes 0-8/9', 'the whole'), ofNine, /range bytes 0-8/],
-    ['a part that ends before', partOf('bytes 1-7/9', 'part of'), ofNine, /range bytes 1-7/],
+    ['a part that begins earlier', partOf('bytes 0-8/9', 'the whole'), ofNine, /range bytes 0-8/],
+    ['a part that ends earlier', partOf('bytes 1-7/9', 'part of'), ofNine, /range bytes 1-7/],
     ['less than it declares', partOf('bytes 1-9/20', 'part of'), ofNine, /range bytes 1-9/],
     ['a part without total size', partOf('bytes 1-8/*', 'he whole'), ofNine, /range bytes 1-8/],
   ])('is an ORIGIN_ERROR if the server sends %s', async (_, respond, range, message) => {
@@ -110,8 +110,8 @@ describe('an original in a bucket', () => {
   });
 
   test.each([
-    ['all of it', answer(200, { ETag: '"a"' })],
-    ['no such part', answer(416, {})],
+    ['the complete object', answer(200, { ETag: '"a"' })],
+    ['an unsatisfiable range', answer(416, {})],
   ])('has no range if it is empty, even if the server responds with %s', async (_, respond) => {
     const range = { first: 0, last: 9 };
     const code = 'RANGE_NOT_SATISFIABLE';

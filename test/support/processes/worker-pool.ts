@@ -33,7 +33,7 @@ export const anyJob: RenderJob = {
 };
 
 /** Counters of a pool that has lost no worker. */
-export const unharmed = { restarts: 0, kills: 0, recycles: 0 };
+export const noLosses = { restarts: 0, kills: 0, recycles: 0 };
 
 const staying = new AbortController().signal;
 
@@ -119,7 +119,7 @@ export function sharePool(options: TestPoolOptions = {}) {
     const kept = [...slots.light, ...slots.heavy.slice(0, 1)];
     const isReady = () => kept.every((slot) => slot.isReady);
     await vi.waitUntil(isReady, { timeout: 20_000 });
-    Object.assign(counters, unharmed);
+    Object.assign(counters, noLosses);
     pool.log.entries.length = 0;
   });
   return {

@@ -73,7 +73,7 @@ describe('a GIF of at most 256 colours', () => {
   });
 
   test.each([1, 2, 3, 4, 15, 16, 17, 63, 64, 255, 256])(
-    'has all %s of them, and names no others',
+    'has a colour table of all %s colours, and no others',
     async (count) => {
       const colours = Array.from({ length: count }, (_, index) => [index, 255 - index, 7, 255]);
       const frames = [colours, [...colours].reverse()];

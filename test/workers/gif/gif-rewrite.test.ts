@@ -18,7 +18,7 @@ const gifs = corpusFiles('gif-animated', 'gif-delays', 'gif-static', 'emoji-smal
 );
 
 /** Inserts a comment, a text, XMP and data of another application before the first block, and junk after the last. */
-function soil(gif: Buffer): Buffer {
+function withHiddenData(gif: Buffer): Buffer {
   const flags = gif[10] ?? 0;
   const first = 13 + ((flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 7)));
   return join(
@@ -57,7 +57,7 @@ const screen = { widthPx: 2, heightPx: 1, indexBits: 2 } as const;
 
 describe('a rewritten GIF', () => {
   test.each(gifs)('shows the same frames, and has no other data: %s', async (file) => {
-    const original = soil(corpusFile(file));
+    const original = withHiddenData(corpusFile(file));
     const header = headerOf(original);
     if (header.isRewritable !== true) return;
     const written = rewrite(original);
@@ -131,7 +131,7 @@ describe('the image data of a GIF', () => {
       });
       const at = gif.length - 2 - random.integer(Math.max(1, Math.floor(gif.length / 2)));
       gif[at] = (gif[at] ?? 0) ^ (1 << random.integer(8));
-      const header = verdictOn(gif); // none where a sub-block does not end
+      const header = verdictOn(gif); // a text if a sub-block does not end
       if (typeof header === 'string' || header.isRewritable !== true || header.frames < 2) continue;
       const decoding = sharp(gif, { failOn: 'warning', animated: true }).raw().toBuffer();
       const isDecoded = await decoding.then(
