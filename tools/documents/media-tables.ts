@@ -93,7 +93,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the capability of an upload is valid, but does not permit this upload; or the key or the content is blocked',
   NOT_FOUND: 'no resource matches the path',
   UNKNOWN_MEDIA:
-    'the original, the default avatar, or the multipart upload of a part does not exist',
+    'the original, the default avatar, or the multipart upload to which a part belongs does not exist',
   METHOD_NOT_ALLOWED: 'the method is not GET, HEAD or OPTIONS; for uploads, not PUT or OPTIONS',
   REQUEST_TIMEOUT: 'an upload is too slow',
   MEDIA_EXISTS:
@@ -118,7 +118,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the queue is full, or the wait would be too long. The maximum number of uploads is in progress. The machine has no threads, memory or file descriptors left for a render. The response has `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform exceeded its deadline, or is estimated to take twice as long. Or in the last ten minutes, this transform exceeded it, or one of the same original with the same or a lower cost',
+    'the transform exceeded its deadline, or is estimated to take twice as long. Or in the last ten minutes, the same transform, or one of the same original with the same or a lower cost, exceeded it',
 };
 
 /** Prints the sizes, and `nearestSize` of the elements in the example of clients.md. */
