@@ -120,8 +120,8 @@ async function openBucket(directory: string) {
   const faults = bucketFaults.map(
     ([name, fault, lingerMs]): Fault => ({
       ...{ name, lingerMs, excuses: fault.kind === 'trickle' ? 'nothing' : 'originals' },
-      begin: () => proxy.spoil(fault),
-      end: () => proxy.spoil(),
+      begin: () => proxy.setFault(fault),
+      end: () => proxy.setFault(),
     }),
   );
   const refused: Fault = {

@@ -73,11 +73,11 @@ export const memoryDefaults = {
 
 export type MemorySetting = keyof typeof memoryDefaults;
 
-/** The defaults grow above the first value, and reach the full ones over the second. */
+/** Memory above which the defaults grow, and the additional memory at which they are full. */
 const GROWS_FROM_BYTES = 384 * MEBIBYTE;
 const GROWS_OVER_BYTES = 4_096 * MEBIBYTE;
 
-/** Ratio of a worker's private memory to its pages in use; 62 to 83 % of them were measured. */
+/** Ratio of a worker's private memory to its pages in use: 62 to 83 % of private memory were in use (measured). */
 const PRIVATE_MEMORY_RATIO = 4 / 3;
 
 /** Full default of `WORKER_MEMORY_BYTES`, for 100 megapixels. */

@@ -42,7 +42,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
         void Object.assign(model.truth(original), { render: script }),
       store: setStore,
       burst: ({ requests, original }) =>
-        burst(requests.map((request) => possible({ ...request, original }))),
+        burst(requests.map((request) => withoutSiteRange({ ...request, original }))),
       wait,
       change,
       crowd,
@@ -114,14 +114,14 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
   }
 
   async function requestOnce(wanted: ModelRequest): Promise<void> {
-    const request = possible(wanted);
+    const request = withoutSiteRange(wanted);
     const expected = model.respond(request);
     check(request, expected, await send(request));
     await checkWork(expected.work);
   }
 
-  /** The model does not cover ranges of another site's media. */
-  function possible(request: ModelRequest): ModelRequest {
+  /** Replaces a range of another site's media, which the model does not cover. */
+  function withoutSiteRange(request: ModelRequest): ModelRequest {
     const isSite = model.truth(request.original).place === 'site';
     return request.as === 'range' && isSite && request.variant === 'untouched'
       ? { ...request, as: 'get' }
@@ -191,7 +191,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     await gate.reached;
     await settle(4);
     gate.open();
-    // Predictions in sequence.
+    // Predicts the responses in sequence.
     const expected = requests.map((request) => model.respond(request));
     for (const [index, request] of requests.entries()) {
       const response = expected[index] ?? expect.fail();
@@ -227,7 +227,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     else {
       if (isReplaced && !joins) {
         ports.replace(truth);
-        // The new version has no fault.
+        // The new version is intact.
         if (at === 'render') truth.render = 'succeeds';
         if (at === 'origin') truth.origin = 'responds';
       }

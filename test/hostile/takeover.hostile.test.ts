@@ -17,7 +17,7 @@ import { readHarm } from './attack-table.ts';
 /** Outcome of a malicious worker in one sandbox; `harm`: whether each attack did harm. */
 interface Takeover {
   readonly sandbox: string;
-  readonly isWhole: boolean;
+  readonly isFullySandboxed: boolean;
   readonly text: string;
   readonly confinement: object;
   readonly harm: Readonly<Record<string, boolean>>;
@@ -66,13 +66,13 @@ const launches: [name: string, before: () => string[] | Promise<string[]>, userI
 ];
 
 test.for(launches)(
-  'a worker that is taken over can do what the document says, in every sandbox, %s',
+  'a compromised worker can do exactly what the document says, in every sandbox, %s',
   async ([name, before, userId], { skip }) => {
-    skip(!isRoot && name !== 'as ourselves', 'root alone can try it');
+    skip(!isRoot && name !== 'as ourselves', 'needs root');
     const found = await attack(await before(), userId);
     console.log(`${name}: ${found.map(({ sandbox }) => sandbox).join(', ')}`);
     expect(found).not.toEqual([]);
-    for (const { sandbox, harm, isWhole, text, confinement } of found) {
+    for (const { sandbox, harm, isFullySandboxed, text, confinement } of found) {
       const expected = readHarm('bubblewrap', sandbox, isRoot && userId === undefined);
       // Without user namespaces, root lacks some privileges of the machine's root.
       const isLess = name.endsWith('without user namespaces');
@@ -81,20 +81,23 @@ test.for(launches)(
         sandbox,
         harm: isLess ? [] : expected,
       });
-      expect({ sandbox, isWhole }).toEqual({ sandbox, isWhole: sandbox === 'bubblewrap' });
+      expect({ sandbox, isFullySandboxed }).toEqual({
+        sandbox,
+        isFullySandboxed: sandbox === 'bubblewrap',
+      });
       expect(text).toContain(
-        isWhole ? `confined whole (${sandbox})` : `confined in part (${sandbox}): `,
+        isFullySandboxed ? `confined whole (${sandbox})` : `confined in part (${sandbox}): `,
       );
       expect(confinement).toMatchObject({ memoryBytes: 2 ** 30, fileBytes: 0, descriptors: 64 });
     }
   },
 );
 
-/** Starts a program as root of a user namespace that permits no nested one. */
+/** Returns a command prefix for root of a user namespace that permits no nested one. */
 async function withoutUserNamespaces(): Promise<string[]> {
-  const holder = spawn('unshare', ['--user', 'sleep', 'infinity']);
-  onTestFinished(() => void holder.kill('SIGKILL'));
-  const { pid } = holder;
+  const namespaceOwner = spawn('unshare', ['--user', 'sleep', 'infinity']);
+  onTestFinished(() => void namespaceOwner.kill('SIGKILL'));
+  const { pid } = namespaceOwner;
   await expect.poll(() => readFileSync(`/proc/${pid}/comm`, 'utf8')).toBe('sleep\n');
   for (const map of ['uid_map', 'gid_map']) writeFileSync(`/proc/${pid}/${map}`, '0 0 65536\n');
   const script = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"';

@@ -33,10 +33,10 @@ export interface SweepResult {
 const EVICT_ABOVE = 0.92;
 const EVICT_TO = 0.9;
 
-/** Each traversal evicts by the counts of the previous one, and counts again. */
+/** Each traversal after the first evicts by the counts of the previous one; all traversals count. */
 const MAX_TRAVERSALS = 3;
 
-/** Number of hours counted separately; older files count for the oldest. */
+/** Number of hours counted separately; older files count as used in the oldest one. */
 const MAX_HOURS = 100 * 24;
 
 const ABANDONED_AFTER_MS = 15 * 60 * 1000;

@@ -32,7 +32,7 @@ const forkServer = createForkServer();
 const log = { info() {}, warn() {}, error() {} };
 const SECRET = 'a secret of the service';
 
-/** A process of the service's user with a secret: stands in for the service. */
+/** Starts a process with a secret as the service's user, which stands in for the service. */
 async function startDecoy() {
   const program = 'process.stdout.write("x"); setInterval(() => {}, 1000)';
   const decoy = spawn(process.execPath, ['-e', program, SECRET], {
@@ -114,8 +114,8 @@ const startProgram = (_, { childProcess }) => {
 const connect = (target, { net }) =>
   new Promise((resolve, reject) => net.connect(target, resolve).on('error', reject));
 
-/** Ways to harm a file. */
-const harms = [
+/** Attacks on a file. */
+const fileAttacks = [
   ({ path }, { fs }) => fs.truncateSync(path, 0),
   ({ path }, { fs }) => fs.renameSync(path, `${path}.taken`),
   ({ path }, { fs }) => fs.rmSync(path),
@@ -143,13 +143,13 @@ const attacks = {
   'truncate, rename or delete originals and renderings': async (worker) => {
     let isHarmed = false;
     for (const file of ['originals/a', 'results/b']) {
-      for (const attack of harms) {
+      for (const attack of fileAttacks) {
         isHarmed ||= await anywhere(file, async (path) => {
           await runAttack(worker, attack, { path });
-          const isWhole = existsSync(path) && readFileSync(path, 'utf8') === SECRET;
+          const isIntact = existsSync(path) && readFileSync(path, 'utf8') === SECRET;
           rmSync(`${path}.taken`, { force: true });
           writeFileSync(path, SECRET);
-          return !isWhole;
+          return !isIntact;
         });
       }
     }
@@ -185,17 +185,17 @@ const attacks = {
     await runAttack(worker, (_, { os }) => os.setPriority(0, -5));
     return getPriority(worker.processId) < 0;
   },
-  // Attacks the process that would kill it.
+  // Attacks the process that would kill the worker.
   'keep running past its deadline': async (_, { found }) => {
     const own = createForkServer();
     const worker = await startWorker(found, own);
     const { processId } = worker;
     await runAttack(worker, kill, { pid: latestChild(), signal: 'SIGKILL' });
     await runAttack(worker, hang, {}, 100);
-    const hasGoneOn = !(await soon(() => !isAlive(processId)));
-    if (hasGoneOn) process.kill(processId, 'SIGKILL');
+    const isStillRunning = !(await soon(() => !isAlive(processId)));
+    if (isStillRunning) process.kill(processId, 'SIGKILL');
     own.stop();
-    return hasGoneOn;
+    return isStillRunning;
   },
   'outlive the service': async (_, { found }) => {
     const words = [import.meta.filename, 'abandon', found.name];
@@ -242,7 +242,7 @@ async function tryAll(found) {
   for (const [name, attack] of Object.entries(attacks)) {
     harm[name] = await attack(worker, { decoy, sibling, abstract, port, found });
   }
-  for (const each of [worker, sibling]) each.kill('the end');
+  for (const each of [worker, sibling]) each.kill('test ended');
   decoy.kill('SIGKILL');
   // Closing removes the socket; the next sandbox uses the same name.
   for (const each of servers) await new Promise((resolve) => each.close(resolve));
@@ -250,7 +250,7 @@ async function tryAll(found) {
     sandbox: found.name,
     confinement,
     text: describeWorkers(confinement),
-    isWhole: listExposures(confinement).length === 0,
+    isFullySandboxed: listExposures(confinement).length === 0,
     harm,
   };
 }
@@ -260,7 +260,7 @@ for await (const found of forkServer.listSandboxes([])) {
   const { name } = found;
   const trial = await startWorker(found).catch(() => undefined);
   if (trial === undefined) continue;
-  trial.kill('the end');
+  trial.kill('test ended');
   if (mode === 'all') report.set(name, await tryAll(found));
   if (mode === 'abandon' && name === directories[0]) {
     const worker = await startWorker(found);

@@ -15,5 +15,5 @@ const decoder = new VideoDecoder(settings, forkServer, environment);
 decoder.find();
 await decoder.support;
 const size = { widthPx: 1, heightPx: 1 };
-const order = { codec: 'h264', stream: Buffer.from('hang'), size };
-for await (const _ of decoder.decode(order, new AbortController().signal));
+const request = { codec: 'h264', stream: Buffer.from('hang'), size };
+for await (const _ of decoder.decode(request, new AbortController().signal));

@@ -124,10 +124,10 @@ test.each(Object.entries(failures))(
   'a read of S3 with %s fails, and the next one succeeds',
   async (_, [fault, message, requests = 1]) => {
     const origin = createOrigin();
-    proxy.spoil(fault);
+    proxy.setFault(fault);
     expect(await failureOf(origin)).toMatch(message);
     expect(proxy.requests).toHaveLength(requests);
-    proxy.spoil();
+    proxy.setFault();
     expect((await read(origin)).equals(samples.png)).toBe(true);
     expect(proxy.connections).toBeLessThanOrEqual(1);
   },
@@ -149,7 +149,7 @@ test.each<[what: string, wrong: object, message: RegExp]>([
 
 test('a read of S3 is retried after one 500, and after a reused connection was closed or refused', async () => {
   const origin = createOrigin();
-  proxy.spoil(refusal('500 Internal Server Error', 'InternalError'), 1);
+  proxy.setFault(refusal('500 Internal Server Error', 'InternalError'), 1);
   expect((await read(origin)).equals(samples.png)).toBe(true);
   expect(proxy.requests).toHaveLength(2);
   await proxy.refuse();
@@ -186,7 +186,7 @@ test.each<[string, number, Fault]>([
   ['has had no response', 0, { kind: 'response', bytes: '' }],
 ])('a read of S3 that %s ends with its signal', async (_, random, fault) => {
   vi.spyOn(Math, 'random').mockReturnValue(random);
-  proxy.spoil(fault);
+  proxy.setFault(fault);
   const call = new AbortController();
   const failure = failureOf(createOrigin(), call.signal);
   await expect.poll(() => proxy.requests.length).toBe(1);
@@ -240,7 +240,7 @@ test('each read of S3 sends one GET, on one connection, and leaves no listener o
 
 test('a read of S3 requests no checksum, and signs with a session token if it has one', async () => {
   vi.stubEnv('AWS_SESSION_TOKEN', 'token-of-a-session');
-  proxy.spoil(refusal('403 Forbidden', 'InvalidToken', 'S3RVER token-of-a-session is bad'));
+  proxy.setFault(refusal('403 Forbidden', 'InvalidToken', 'S3RVER token-of-a-session is bad'));
   expect(await failureOf()).toContain('InvalidToken (HTTP 403, attempts: 1): *** *** is bad');
   expect(proxy.requests).toHaveLength(1);
   expect(proxy.requests[0]).toContain('x-amz-security-token: token-of-a-session\r\n');

@@ -22,16 +22,16 @@ import threading
 
 from fusepy import FUSE, FuseOSError, Operations
 
-# The process that sets the next fault can hang, too: a new program closes its files on this disk, and /proc is empty
-# until then.
+# Limited, since the process that sets the next fault can hang as well: a new program closes its files on this disk, and
+# /proc is empty until then.
 LONGEST_HANG_SECONDS = 30
 
-# By top directory; the event ends the fault.
+# Faults by top directory, and the events that end them.
 faults = {}
-over = {}
+endings = {}
 
 
-def strike(path):
+def apply_fault(path):
     top = path.split('/')[1]
     fault = faults.get(top)
     if fault is None:
@@ -39,7 +39,7 @@ def strike(path):
     kind, *arguments = fault
     if kind == 'fail':
         raise FuseOSError(errno.EIO)
-    over[top].wait(float(arguments[0]) if kind == 'delay' else LONGEST_HANG_SECONDS)
+    endings[top].wait(float(arguments[0]) if kind == 'delay' else LONGEST_HANG_SECONDS)
 
 
 class FaultyDisk(Operations):
@@ -50,7 +50,7 @@ class FaultyDisk(Operations):
     def __call__(self, operation, path, *arguments):
         if not hasattr(self, operation):
             raise FuseOSError(errno.EFAULT)
-        strike(path or '/')
+        apply_fault(path or '/')
         if operation in ('chmod', 'mkdir', 'mknod', 'readlink', 'rmdir', 'unlink'):
             return getattr(os, operation)(self.real(path), *arguments)
         return getattr(self, operation)(path, *arguments)
@@ -103,22 +103,22 @@ class FaultyDisk(Operations):
         os.close(fh)
 
 
-def obey(mount_point):
+def read_faults(mount_point):
     for line in sys.stdin:
         top, kind, *arguments = line.split()
-        ended = over.get(top)
-        over[top] = threading.Event()
+        ended = endings.get(top)
+        endings[top] = threading.Event()
         faults[top] = None if kind == 'none' else (kind, *arguments)
         if ended is not None:
             ended.set()
         print(line, end='', flush=True)
     faults.clear()
-    for event in over.values():
+    for event in endings.values():
         event.set()
     subprocess.run(['fusermount3', '-u', '-z', mount_point], check=False)
     os._exit(0)
 
 
 mount_point, directory = sys.argv[1:]
-threading.Thread(target=obey, args=[mount_point], daemon=True).start()
+threading.Thread(target=read_faults, args=[mount_point], daemon=True).start()
 FUSE(FaultyDisk(directory), mount_point, foreground=True, attr_timeout=0, entry_timeout=0)

@@ -1,6 +1,6 @@
 /*
-  * A compromised video decoder: it passes the probe, then runs the command in its stream and prints the outcome. It is
-  * linked statically, so it needs no other file.
+ * A compromised video decoder: it passes the probe, then runs the command in its stream and prints the outcome. It is
+ * linked statically, so it needs no other file.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -84,7 +84,7 @@ static void descriptors(void) {
     if (fcntl(fd, F_GETFD) >= 0) printf("%d ", fd);
 }
 
-static void devour(void) {
+static void allocate_all(void) {
   long mebibytes = 0;
   for (char *part; (part = malloc(1 << 20)); mebibytes++) memset(part, 1, 1 << 20);
   printf("%ld", mebibytes);
@@ -95,7 +95,7 @@ static void picture(int width, int height) {
   for (int sample = 0; sample < width * height * 3 / 2; sample++) putchar(128);
 }
 
-static void obey(char *word) {
+static void run(char *word) {
   char *rest = strchr(word, ' ');
   if (rest) *rest++ = 0;
   if (!strcmp(word, "pictures")) for (int n = 0; n < 1000; n++) picture(16, 16);
@@ -130,7 +130,7 @@ static void obey(char *word) {
   if (!strcmp(word, "environment")) for (char **each = environ; *each; each++) printf("%s\n", *each);
   if (!strcmp(word, "limits")) limits();
   if (!strcmp(word, "descriptors")) descriptors();
-  if (!strcmp(word, "devour")) devour();
+  if (!strcmp(word, "devour")) allocate_all();
   if (!strcmp(word, "shell")) outcome(execl("/bin/sh", "sh", "-c", "echo a shell", NULL));
 }
 
@@ -143,6 +143,6 @@ int main(int count, char **words) {
   }
   size_t bytes = fread(text, 1, sizeof text - 1, stdin);
   if (bytes > 4 && text[0] == 0) picture(16, 16);
-  else obey(text);
+  else run(text);
   return 0;
 }

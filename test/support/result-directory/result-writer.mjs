@@ -10,12 +10,15 @@ void store.sweep();
 console.log('writing');
 
 const writeAll = async (first) => {
-  for (let turn = first; ; turn += 4) {
+  for (let number = first; ; number += 4) {
     // Each body has a different length: its number, then one repeated byte.
-    const body = Buffer.alloc(8 + ((turn * 7_919) % 300_000), turn & 0xff);
-    body.writeUInt32BE(turn, 0);
+    const body = Buffer.alloc(8 + ((number * 7_919) % 300_000), number & 0xff);
+    body.writeUInt32BE(number, 0);
     // The store rejects writes until it has been swept.
-    const write = store.write(addresses[turn % addresses.length], { body, mimeType: 'image/webp' });
+    const write = store.write(addresses[number % addresses.length], {
+      body,
+      mimeType: 'image/webp',
+    });
     await write.catch(() => wait(1));
   }
 };

@@ -29,7 +29,7 @@ export class FaultProxy {
   sentBytes = 0;
   /** Delay before a request is forwarded. */
   delayMs = 0;
-  /** Heads of all received requests, including spoiled ones. */
+  /** Heads of all received requests, including those with a fault. */
   readonly requests: string[] = [];
 
   /** @param target port of the server */
@@ -68,8 +68,8 @@ export class FaultProxy {
     }
   }
 
-  /** Injects a fault into the next requests. Omit it to stop. */
-  spoil(fault?: Fault, times = Number.POSITIVE_INFINITY): void {
+  /** Injects a fault into the next responses. Omit it to stop. */
+  setFault(fault?: Fault, times = Number.POSITIVE_INFINITY): void {
     this.#fault = fault;
     this.#times = times;
   }
@@ -91,7 +91,7 @@ export class FaultProxy {
     client.on('drain', () => server.resume());
 
     let head = '';
-    let spoil: ((chunk: Buffer) => void) | undefined;
+    let forwardWithFault: ((chunk: Buffer) => void) | undefined;
     client.on('data', (chunk) => {
       // Requests have no body here.
       head += chunk.toString('latin1');
@@ -102,20 +102,20 @@ export class FaultProxy {
       this.#times -= 1;
       const fault = this.#times < 0 ? undefined : this.#fault;
       if (fault?.kind === 'response') return void client.write(fault.bytes, 'latin1');
-      spoil = fault && createSpoiler(fault, client, server);
+      forwardWithFault = fault && createForwarder(fault, client, server);
       if (this.delayMs === 0) server.write(request, 'latin1');
       else setTimeout(() => server.write(request, 'latin1'), this.delayMs);
     });
     server.on('data', (chunk) => {
       this.sentBytes += chunk.length;
-      if (spoil !== undefined) spoil(chunk);
+      if (forwardWithFault !== undefined) forwardWithFault(chunk);
       else if (!client.write(chunk)) server.pause();
     });
   }
 }
 
 /** Returns a function that forwards one response with a fault. */
-function createSpoiler(
+function createForwarder(
   fault: Exclude<Fault, { readonly kind: 'response' }>,
   client: Socket,
   server: Socket,
@@ -131,13 +131,13 @@ function createSpoiler(
     };
   }
   let response = Buffer.alloc(0);
-  let isSpoiled = false;
+  let hasFailed = false;
   return (chunk) => {
-    if (isSpoiled) return;
+    if (hasFailed) return;
     response = Buffer.concat([response, chunk]);
     const end = response.indexOf('\r\n\r\n') + 4 + fault.afterBytes;
     if (end < 4 + fault.afterBytes || response.length < end) return;
-    isSpoiled = true;
+    hasFailed = true;
     const part = response.subarray(0, end);
     if (fault.kind === 'cut') client.end(part);
     else if (fault.kind === 'stall') client.write(part);

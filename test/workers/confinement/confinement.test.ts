@@ -36,7 +36,7 @@ const small = sharePool({ memoryBytes: both(MEMORY_BYTES), workers: { light: 0, 
 const real = sharePool({ workerFile: REAL_WORKER, workers: { light: 1, heavy: 1 } });
 
 describe('the logged confinement', () => {
-  test('has every limit on Linux, soft and hard, also for a replacement, and differs from that of the service', async () => {
+  test('has all soft and hard limits of Linux, unlike the service, also for a replacement', async () => {
     const { renderer, say } = small.pool;
     const limits = { memoryBytes: MEMORY_BYTES, fileBytes: 0, descriptors: 64 };
     expect(renderer.confinement).toMatchObject({ ...limits, isFirstToKill: true });
@@ -66,7 +66,7 @@ describe('the logged confinement', () => {
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0;
   const mounts = spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']);
   test.skipIf(!hasSetpriv)(
-    '(setpriv is installed) is setpriv without bubblewrap, with the PATH of an ordinary user',
+    '(setpriv is installed) uses setpriv if bubblewrap is missing, with the PATH of an ordinary user',
     async () => {
       const { path: directory } = await useTemporaryDirectory();
       for (const name of readdirSync('/usr/bin').filter((program) => program !== 'bwrap')) {
@@ -84,7 +84,7 @@ describe('the logged confinement', () => {
     },
   );
 
-  test.skipIf(mounts.status !== 0)('(unshare works) is detected without /proc', () => {
+  test.skipIf(mounts.status !== 0)('(unshare works) does not need /proc to be detected', () => {
     const load = `import('./dist/workers/confinement/sandbox.js')`;
     const script = 'mount -t tmpfs none /proc && exec "$0" --eval "$1"';
     const words = ['--user', '--map-root-user', '--mount', 'sh', '-c', script];
@@ -212,9 +212,9 @@ describe('a confined worker (limits of Linux)', () => {
   test('has no descriptor of the service', async () => {
     const theirs: string[] = JSON.parse(await usual.pool.say('descriptors'));
     // Descriptors that this process has inherited are passed on to every program that it starts.
-    const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
+    const inherited = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
     const targets = theirs.filter(
-      (target) => !handedDown.includes(target) && !/^(anon_inode:|gone$)/.test(target),
+      (target) => !inherited.includes(target) && !/^(anon_inode:|gone$)/.test(target),
     );
     const ours = new Set(ownDescriptors().map(({ target }) => target));
     expect(ours).toContain(readlinkSync(`/proc/self/fd/${held}`));
