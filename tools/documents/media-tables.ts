@@ -97,7 +97,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   METHOD_NOT_ALLOWED: 'the method is not GET, HEAD or OPTIONS; for uploads, not PUT or OPTIONS',
   REQUEST_TIMEOUT: 'an upload is too slow',
   MEDIA_EXISTS:
-    'an object with the key of the upload exists; in a directory, also one above or below the key: `a` and `a/b`',
+    'an object with the key of the upload exists. In a directory, `a` and `a/b` cannot both exist: either prevents an upload of the other',
   LENGTH_REQUIRED:
     'an upload has neither `Content-Length` nor `Transfer-Encoding`, or is a part without `Content-Length`',
   PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` fails',
@@ -118,7 +118,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the queue is full, or the wait would be too long. The maximum number of uploads is in progress. The machine has no threads, memory or file descriptors left for a render. The response has `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform exceeded its deadline, or is estimated to take twice as long. Or in the last ten minutes, the same transform, or one of the same original with the same or a lower cost, exceeded it',
+    'the transform exceeded its deadline, or is estimated to take twice as long. The same response follows for ten minutes after the same transform, or another one of the same original with the same or a lower cost, exceeded the deadline',
 };
 
 /** Prints the sizes, and `nearestSize` of the elements in the example of clients.md. */
