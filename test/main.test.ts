@@ -128,7 +128,7 @@ describe('the process', () => {
     const warnings = [
       { variable: 'STORAGE_DIRR', msg: expect.stringMatching(/did you mean STORAGE_DIR\?$/) },
       { address, msg: expect.stringMatching(/private attachments too/) },
-      { address, msg: expect.stringMatching(/^With TRUST_PROXY=true, anybody/) },
+      { address, msg: expect.stringMatching(/^With TRUST_PROXY=true, anyone/) },
       { warning: 'DeprecationWarning', msg: 'old' },
     ];
     expect(lines.filter(({ level }) => level === 40)).toHaveLength(warnings.length);

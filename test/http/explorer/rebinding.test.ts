@@ -49,6 +49,6 @@ test.each(eitherListener)(
       expect(status, file).toBe(200);
       expect(headers).not.toHaveProperty('access-control-allow-origin');
     }
-    expect((await request('GET', '/avatars/0.png', 'evil.example')).status).toBe(200); // anybody's
+    expect((await request('GET', '/avatars/0.png', 'evil.example')).status).toBe(200); // for everyone
   },
 );
