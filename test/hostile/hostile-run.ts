@@ -10,7 +10,7 @@ import { startService } from '../support/processes/service-process.ts';
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts';
 import { readSample } from '../support/test-app.ts';
 import { readServiceLog } from './service-log.ts';
-import { findFaults, type ServiceResponse } from './verdict.ts';
+import { findDefects, type ServiceResponse } from './verdict.ts';
 
 /** More than the sum of the service's deadlines: origin, queue, transform. */
 const NO_RESPONSE_MS = 60_000;
@@ -49,12 +49,12 @@ export function keepOriginal(
   name: string,
   target: string,
   original: Buffer,
-  faults: readonly string[],
+  defects: readonly string[],
 ): string {
   const directory = join(DIRECTORY, suite, name.replace(/[^\p{L}\d.]+/gu, '-').slice(0, 80));
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'original'), original);
-  writeFileSync(join(directory, 'request.txt'), [target, ...faults, ''].join('\n'));
+  writeFileSync(join(directory, 'request.txt'), [target, ...defects, ''].join('\n'));
   return directory;
 }
 
@@ -127,12 +127,12 @@ async function startHostileRun(suite: string) {
       keepOriginal(suite, name, target, original, [String(error)]);
       throw error;
     });
-    const faults = await findFaults(original, target, response);
+    const defects = await findDefects(original, target, response);
     if (response.status === 200 && again?.status !== 304) {
-      faults.push(`status ${again?.status} to a client that has the response already`);
+      defects.push(`status ${again?.status} to a client that has the response already`);
     }
-    if (faults.length > 0) faults.push(keepOriginal(suite, name, target, original, faults));
-    expect.soft(faults, `${name}, ${target}`).toEqual([]);
+    if (defects.length > 0) defects.push(keepOriginal(suite, name, target, original, defects));
+    expect.soft(defects, `${name}, ${target}`).toEqual([]);
     return response;
   }
 

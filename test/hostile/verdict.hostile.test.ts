@@ -2,7 +2,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { drawGif } from '../support/images/draw-gif.ts';
 import { readSample, samples } from '../support/test-app.ts';
-import { findFaults } from './verdict.ts';
+import { findDefects } from './verdict.ts';
 
 const photo = samples.jpeg; // 480×480
 const parrot = samples.animatedGif; // 128×128, 10 frames
@@ -69,5 +69,5 @@ test.each<[what: string, isRight: boolean, original: Buffer, target: string, Res
 ])('the verdict: %s is right: %s', async (_, isRight, original, target, [status, type, body]) => {
   const headers = new Headers({ 'content-type': type, 'x-content-type-options': 'nosniff' });
   const response = { status, headers, body: Buffer.from(body) };
-  expect((await findFaults(original, target, response)).length === 0).toBe(isRight);
+  expect((await findDefects(original, target, response)).length === 0).toBe(isRight);
 });

@@ -38,7 +38,7 @@ const MAX_DECODED_PX = 8_000_000;
  *
  * @returns defects, one sentence each
  */
-export async function findFaults(
+export async function findDefects(
   original: Buffer,
   target: string,
   response: ServiceResponse,
@@ -46,47 +46,48 @@ export async function findFaults(
   const parsed = parseTarget(target);
   if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
   const { status, headers, body } = response;
-  const faults: string[] = [];
-  if (headers.get('x-content-type-options') !== 'nosniff') faults.push('no nosniff');
+  const defects: string[] = [];
+  if (headers.get('x-content-type-options') !== 'nosniff') defects.push('no nosniff');
   if (parsed.request.isPassthrough) {
-    if (status !== 200) faults.push(`status ${status} of a passthrough`);
-    else if (!body.equals(original)) faults.push(`${body.length} bytes, other than the original's`);
+    if (status !== 200) defects.push(`status ${status} of a passthrough`);
+    else if (!body.equals(original))
+      defects.push(`${body.length} bytes, other than the original's`);
   } else if (status === 200) {
-    faults.push(...(await findImageFaults(original, parsed.request, response)));
+    defects.push(...(await findImageDefects(original, parsed.request, response)));
   } else {
     const refusal = `${status} ${JSON.parse(body.toString()).code}`;
-    if (!REFUSALS.includes(refusal)) faults.push(refusal);
+    if (!REFUSALS.includes(refusal)) defects.push(refusal);
   }
-  return faults;
+  return defects;
 }
 
-async function findImageFaults(
+async function findImageDefects(
   original: Buffer,
   request: MediaRequest,
   { headers, body }: ServiceResponse,
 ): Promise<string[]> {
   const header = readImageHeader(original);
-  if (header === undefined) return findPosterFaults(original, request, body);
+  if (header === undefined) return findPosterDefects(original, request, body);
   const { encodesAs, animatesAs = encodesAs } = sourceFormats[header.format];
   const isMoving = request.isAnimated && header.animation !== undefined;
   const format = request.format ?? (isMoving ? animatesAs : encodesAs);
-  const faults: string[] = [];
+  const defects: string[] = [];
   const type = headers.get('content-type');
-  if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);
+  if (type !== outputFormats[format].mimeType) defects.push(`${type} instead of ${format}`);
   const size = sizeOf(header, request, format);
   if (body.equals(original)) {
     // The test process must not decode hostile originals.
     if (header.format !== format || !header.isClean)
-      faults.push('sent unmodified, although not clean');
+      defects.push('sent unmodified, although not clean');
     if (size.widthPx !== header.widthPx)
-      faults.push('sent unmodified, although another size was requested');
-    return faults;
+      defects.push('sent unmodified, although another size was requested');
+    return defects;
   }
-  return [...faults, ...(await findRenderFaults(header, request, format, size, body))];
+  return [...defects, ...(await findRenderDefects(header, request, format, size, body))];
 }
 
 /** A poster must be a complete picture of the format; only its own header reveals its size. */
-async function findPosterFaults(
+async function findPosterDefects(
   original: Buffer,
   { format }: MediaRequest,
   body: Buffer,
@@ -101,7 +102,7 @@ async function findPosterFaults(
   }
 }
 
-async function findRenderFaults(
+async function findRenderDefects(
   header: ImageHeader,
   request: MediaRequest,
   format: OutputFormat,
@@ -115,25 +116,25 @@ async function findRenderFaults(
     const decoded = metadata.width * heightPx * pages <= MAX_DECODED_PX ? -1 : 1;
     const options = { pages: decoded, failOn: 'warning', limitInputPixels: false } as const;
     await sharp(body, options).raw().toBuffer();
-    const faults: string[] = [];
-    if (metadata.format !== format) faults.push(`${metadata.format} instead of ${format}`);
+    const defects: string[] = [];
+    if (metadata.format !== format) defects.push(`${metadata.format} instead of ${format}`);
     if (metadata.width !== size.widthPx || heightPx !== size.heightPx) {
       const expected = `${size.widthPx}×${size.heightPx}`;
-      faults.push(`${metadata.width}×${heightPx} px instead of ${expected}`);
+      defects.push(`${metadata.width}×${heightPx} px instead of ${expected}`);
     }
     for (const part of ['exif', 'xmp', 'iptc', 'icc'] as const) {
-      if (metadata[part] !== undefined) faults.push(`the result has ${part}`);
+      if (metadata[part] !== undefined) defects.push(`the result has ${part}`);
     }
     const canMove = request.isAnimated && outputFormats[format].canAnimate;
     const animation = canMove ? header.animation : undefined;
-    return [...faults, ...findTimingFaults(metadata, format, animation)];
+    return [...defects, ...findTimingDefects(metadata, format, animation)];
   } catch (error) {
     return [`an incomplete image: ${error}`];
   }
 }
 
 /** Frames, delays and loop of the original (contract §3), as far as the format supports them. */
-function findTimingFaults(
+function findTimingDefects(
   { pages = 1, delay, loop }: Metadata,
   format: OutputFormat,
   animation: ImageHeader['animation'],

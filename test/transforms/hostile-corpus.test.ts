@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { corpusCategories, corpusFile, corpusFiles } from '../formats/header-of.ts';
-import { findFaults } from '../hostile/verdict.ts';
+import { findDefects } from '../hostile/verdict.ts';
 import { shareTestApp } from '../support/test-app.ts';
 
 /** Two small files of each category; `npm run test:hostile` requests all files. */
@@ -30,15 +30,16 @@ const app = shareTestApp({
     MAX_ANIMATION_PIXELS: '100000000',
   },
 });
-const request = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
+const request = (file: string, tail: string) =>
+  app.serve(corpusFile(file), `/avatars/{id}/${tail}`);
 
 test.each(smallOnes)(
   '%s is served correctly or rejected, without internal errors',
   async (file) => {
-    for (const way of PATHS.slice(0, 2)) {
-      const { statusCode: status, headers, rawPayload: body } = await request(file, way);
+    for (const tail of PATHS.slice(0, 2)) {
+      const { statusCode: status, headers, rawPayload: body } = await request(file, tail);
       const received = { status, body, headers: new Headers(headers as Record<string, string>) };
-      expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
+      expect(await findDefects(corpusFile(file), `/avatars/1/${tail}`, received)).toEqual([]);
     }
     expect(app.log.errors).toEqual([]);
   },
@@ -51,7 +52,7 @@ test.each([
   'hostile-corrupt/codeccorpus__xhdn0g08.png',
   'hostile-corrupt/sharp__corrupt-header.jpg',
 ])('returns 422 for %s in all formats: truncated or corrupt', async (file) => {
-  for (const way of PATHS) expect((await request(file, way)).statusCode, way).toBe(422);
+  for (const tail of PATHS) expect((await request(file, tail)).statusCode, tail).toBe(422);
 });
 
 test('serves a bomb of frames as a still, but not as an animation', async () => {
