@@ -105,7 +105,7 @@ describe('a render that exceeds the deadline', () => {
   const urlOf = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
   const statusOf = async (url: string) => (await app.get(url)).statusCode;
 
-  it('is a 504 for ten minutes, like costlier ones of its original; cheaper ones are rendered', async () => {
+  it('gets a 504 for ten minutes, like costlier ones of its original; cheaper ones are rendered', async () => {
     const { begun } = await startWith(new LateRenderer(24));
     await refuse(app, urlOf(24), 'TRANSFORM_TIMEOUT', 'no-store');
     expect(begun.splice(0)).toEqual([['light', 24]]);
@@ -140,7 +140,7 @@ describe('a render that exceeds the deadline', () => {
     expect(await statusOf(urlOf(28))).toBe(200);
   });
 
-  it('costs its original only the workers that had started, for any number of larger sizes', async () => {
+  it('rejects waiting renders of larger sizes, so that only renders in progress use workers', async () => {
     const renderer = await startWith(new LateRenderer(16));
     const end = defer<void>();
     renderer.held = end.promise;

@@ -36,7 +36,7 @@ async function tagsOf(app: TestApp, url: string): Promise<string[]> {
   return String(text).split(/[, ]/);
 }
 
-/** Keys of a number of originals, in requests of a thousand at most. */
+/** Purges of this many originals, with at most 1 000 keys each. */
 function largePurges(count: number) {
   const keys = Array.from({ length: count }, (_, index) => `emojis/${index}`);
   return Array.from({ length: Math.ceil(count / 1_000) }, (_, index) => ({
@@ -47,7 +47,7 @@ function largePurges(count: number) {
 const purgesIn = ({ names }: MemoryObjects) => names.filter((name) => name.startsWith('purge-'));
 
 describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges at %s', (name) => {
-  test('are sent to the CDN, and again after the longest render, or after its Retry-After', async () => {
+  test('are sent to the CDN twice, the second time after the longest render or the Retry-After of the CDN', async () => {
     const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     const id = await purge(app, { assets: ['icons/1/ab'] });
@@ -114,7 +114,7 @@ test('a purge fails after a day without acceptance, and reports the reason', asy
   const { body } = await request(app, `/purges/${id}`);
   expect(body).toEqual({ id, status: 'failed', reason: expect.stringMatching(/^HTTP 40[13]/) });
   expect(app.log.errors).toMatchObject([{ edge: 'cloudflare', id, reason: body.reason }]);
-  // Finally every minute, and no more often.
+  // The last retries are at least a minute apart.
   expect(cdn.statuses.length - calls).toBeLessThan(15 * 2.1);
 });
 
@@ -468,7 +468,7 @@ describe('a block', () => {
   });
 });
 
-test('an error in the loops of the sender is logged, and purges are sent nevertheless', async () => {
+test('an error in a loop of the sender is logged, and purges are still sent', async () => {
   const clock = new FakeClock();
   const cdn = await startCdnApi('fastly', () => clock.nowMs());
   let failures = 2;

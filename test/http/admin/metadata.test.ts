@@ -40,7 +40,7 @@ const nothing = {
 };
 
 describe('the metadata of an original', () => {
-  it('have every field', async () => {
+  it('has every field', async () => {
     app.originals.put('icons/1/ab', samples.jpeg);
     const { status, headers, body } = await app.request('icons/1/ab?sha256=true');
     expect(status).toBe(200);
@@ -62,7 +62,7 @@ describe('the metadata of an original', () => {
     });
   });
 
-  it('of an animation include the number of frames and the sum of their delays', async () => {
+  it('of an animation includes the number of frames and the sum of their delays', async () => {
     const app = await start({ settings: { MAX_FRAMES: '2' } });
     app.originals.put('attachments/1/2/a.gif', samples.animatedGif);
     const { pages = 0, delay = [] } = await sharp(samples.animatedGif).metadata();
@@ -93,7 +93,7 @@ describe('the metadata of an original', () => {
     ['webp', samples.webp, { animated: false, frames: 1 }],
     ['gif', samples.animatedGif, {}],
   ])(
-    'of a damaged %s have the values of its header, and null for the rest',
+    'of a damaged %s has the values of its header, and null for the rest',
     async (name, bytes, counted) => {
       const { width, pageHeight, height } = await sharp(bytes).metadata();
       app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
@@ -109,7 +109,7 @@ describe('the metadata of an original', () => {
     },
   );
 
-  it.each(['avif', 'heic'])('of a %s larger than memory come from its header', async (brand) => {
+  it.each(['avif', 'heic'])('of a %s larger than memory comes from its header', async (brand) => {
     const { request, originals } = await start();
     const still = await noise(200, 100).avif({ effort: 0 }).toBuffer();
     still.write(brand, 8, 'latin1');
@@ -129,7 +129,7 @@ describe('the metadata of an original', () => {
     expect(damaged.body).toMatchObject({ ...nothing, ...about });
   });
 
-  it('of a damaged container depend on its first bytes', async () => {
+  it('of a damaged container depends on its first bytes', async () => {
     const box = (brand: string) =>
       Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
     for (const [brand, detected] of [
@@ -273,7 +273,7 @@ describe('a request for metadata', () => {
     expect((await app.request('avatars/1/ab12?placeholder=false')).status).toBe(502);
   });
 
-  it('returns the failures of the storage', async () => {
+  it('returns a 500 if the storage fails', async () => {
     const app = await start();
     app.originals.failure = new Error('broken');
     const { status, body } = await app.request('avatars/1/ab12');
@@ -286,7 +286,7 @@ describe('a request for metadata', () => {
     ['UNPROCESSABLE_MEDIA', 200],
     ['MEDIA_TOO_LARGE', 200],
   ] as const)(
-    'returns the outcome of a placeholder that fails with %s: %i',
+    'returns the status for a placeholder that fails with %s: %i',
     async (code, expected) => {
       const app = await start({ renderer: { render: () => Promise.reject(new MediaError(code)) } });
       app.originals.put('avatars/1/ab12', samples.png);

@@ -14,7 +14,7 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
 }
 
 describe('the metrics', () => {
-  it('have names and labels as Prometheus recommends: totals, few values', async () => {
+  it('follow the conventions of Prometheus: counters end in _total, and labels have few values', async () => {
     const app = await start({ resultStore: new MemoryResultStore() });
     await sleep(30); // for the event loop lag
     const targets = ['/icons/1/ab.webp', '/emojis/123456789.png', '/x', '/attachments/1/2/a'];

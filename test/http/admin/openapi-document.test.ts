@@ -48,7 +48,7 @@ describe('the OpenAPI document', () => {
       const { origin } = await openDirectoryStorage('fixtures/originals');
       const settings = { COMPATIBILITY: 'fluxer' };
       const app = await useTestApp(tag === 'media' ? { origin } : { settings });
-      // Missing among the samples.
+      // The sample originals lack these.
       app.originals.put('themes/midnight.css', samples.text);
       app.originals.put('entrance-sounds/1/midnight.mp3', samples.mp4);
       app.originals.put('branding/midnight/ab12', samples.png);
@@ -68,7 +68,7 @@ describe('the OpenAPI document', () => {
   );
 
   // test/surface checks all other rules of paths with every request.
-  test('accepts exactly ids of 64 bits', () => {
+  test('accepts exactly the ids that fit into 64 bits', () => {
     const limit = 2n ** 64n - 1n;
     // Each digit of the largest id, one higher and one lower.
     for (let unit = 1n; unit <= limit; unit *= 10n) {

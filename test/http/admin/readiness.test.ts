@@ -27,7 +27,7 @@ async function start({ settings, ...options }: TestAppOptions = {}): Promise<Tes
 
 const request = async (app: TestApp) => (await app.requestAdmin('/readyz')).json();
 
-/** Reasons, except that the workers of test apps are shared. */
+/** Returns the reasons without those about workers, which test apps share. */
 const readReasons = async (app: TestApp): Promise<string[]> =>
   (await request(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
 
@@ -127,7 +127,7 @@ it('a replica without workers is not ready, for two reasons in a fixed order', a
 
 describe('the state of the origin', () => {
   /** Starts a service whose origin fails with this error, if any. */
-  async function startBefore(failure?: Error) {
+  async function startWithOrigin(failure?: Error) {
     const origin = new MemoryOrigin();
     origin.failure = failure;
     return { origin, app: await start({ origin }) };
@@ -136,7 +136,7 @@ describe('the state of the origin', () => {
   const reachable = async (app: TestApp) => (await scrape(app)).read('darkroom_origin_reachable');
 
   it('is checked at the start, and again after a time without requests', async () => {
-    const { origin, app } = await startBefore();
+    const { origin, app } = await startWithOrigin();
     await expect.poll(() => readReasons(app)).toEqual([]);
     for (let time = 0; time < 5; time += 1) await readReasons(app);
     expect(countReads(origin)).toBe(1);
@@ -152,7 +152,7 @@ describe('the state of the origin', () => {
   });
 
   it('does not change for one failing object, but does if all requests fail, until one succeeds', async () => {
-    const { origin, app } = await startBefore();
+    const { origin, app } = await startWithOrigin();
     await expect.poll(() => readReasons(app)).toEqual([]);
     origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     expect((await app.get('/icons/1/other.png')).statusCode).toBe(502);
@@ -171,7 +171,7 @@ describe('the state of the origin', () => {
 
   it('keeps a replica out of service until the first success', async () => {
     const cause = new Error('InvalidAccessKeyId');
-    const { app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
+    const { app } = await startWithOrigin(new MediaError('ORIGIN_ERROR', { cause }));
     const settings = { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '30' };
     const hanging = await start({ origin: { identity: 'tag' as const, open: never }, settings });
     for (const each of [app, hanging]) {
@@ -181,13 +181,13 @@ describe('the state of the origin', () => {
 
   it('is reachable if the storage denies access to a missing object', async () => {
     const cause = new AccessRefused('AccessDenied');
-    const { app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
+    const { app } = await startWithOrigin(new MediaError('ORIGIN_ERROR', { cause }));
     await expect.poll(() => readReasons(app)).toEqual([]);
   });
 
   it('is logged at once after a failure, each minute while it lasts, and after a new failure', async () => {
     const cause = new Error('connect ECONNREFUSED');
-    const { origin, app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
+    const { origin, app } = await startWithOrigin(new MediaError('ORIGIN_ERROR', { cause }));
     const lines = () => app.log.errors.filter((details) => 'storage' in details);
     const probe = async (afterMs: number): Promise<void> => {
       app.clock.advance(afterMs);

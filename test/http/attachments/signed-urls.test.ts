@@ -178,7 +178,7 @@ describe('a rejected URL', () => {
     },
   );
 
-  test('has a key that no original can have, remembered like other missing keys', async () => {
+  test('is served as a key that no original can have, which is remembered like other missing keys', async () => {
     const { app, request } = await start();
     for (const refuse of refusals) await request(`/${key}?width=9&${refuse(key)}`);
     const absent = expect.stringMatching(/^attachments\/x[0-9a-f]+\/x[0-9a-f]+\/[0-9a-f]+$/);

@@ -182,7 +182,7 @@ describe('blocks', () => {
     }
   });
 
-  test('are limited to 100 000: a request beyond gets a 400, and a longer list fails at the start', async () => {
+  test('are limited to 100 000: a request for more gets a 400, and a longer list prevents the start', async () => {
     const objects = new MemoryObjects();
     const lines = (count: number): Buffer => {
       const blocks = Array.from({ length: count }, (_, index) => `emojis/${index + 1}`).map(
@@ -435,7 +435,7 @@ describe('a list written by an earlier release', () => {
       const bytes = await readFile(join(earlier, name));
       await objects.write(name.replace(/^blocks\.jsonl\.?/, ''), bytes, 'absent');
     }
-    // State after a process was killed that had replaced the list.
+    // State after a process that had replaced the list was killed.
     const late = await objects.read('1002');
     const apps = await Promise.all([start({ objects }), start({ objects }), start({ objects })]);
     for (const app of apps) expect(await list(app)).toEqual({ generation: 1_003, blocks: live });
@@ -445,7 +445,7 @@ describe('a list written by an earlier release', () => {
     expect(objects.names.filter((name) => /^\d+$/.test(name))).toEqual([]);
   });
 
-  test('fails at the start without the main object, or with a damaged change', async () => {
+  test('prevents the start if its main object is missing or a change is damaged', async () => {
     const objects = new MemoryObjects();
     await objects.write('1', Buffer.from('{"kind":"key","value":"emojis/9"}\n'), 'absent');
     await expect(createTestApp({ settings, objects })).rejects.toThrow('missing');
@@ -459,7 +459,7 @@ test.each([
   ['If-None-Match', (condition: unknown) => condition === 'absent'],
   ['If-Match', (condition: unknown) => condition !== 'absent'],
 ])(
-  'a server that ignores %s is an error at the start, and the check leaves no object',
+  'a server that ignores %s prevents the start, and the check leaves no object',
   async (name, isIgnored) => {
     const objects = new MemoryObjects();
     const write = objects.write.bind(objects);

@@ -211,7 +211,7 @@ describe('external media', () => {
     return app;
   };
 
-  test('are checked by their bytes, unchanged and in ranges, for HEAD and conditional requests', async () => {
+  test('are checked by their bytes, complete or in ranges, also for HEAD and conditional requests', async () => {
     const app = await start();
     const statusOf = async (path: string, ...rest: [query?: string, options?: object]) =>
       (await app.request(path, ...rest)).status;
@@ -295,7 +295,7 @@ test.each([
   },
 );
 
-test('an original that is replaced during each read is a 502', async () => {
+test('an original that is replaced during each read gets a 502', async () => {
   const app = await useTestApp({ settings });
   app.originals.put('attachments/1/2/a.txt', samples.text);
   await block(app, samples.png);

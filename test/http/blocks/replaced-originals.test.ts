@@ -46,7 +46,7 @@ describe('an original replaced by a blocked one', () => {
       '/attachments/1/2/a.mp4?format=webp',
     ],
   ])(
-    'is a 451 while the record of the earlier one is fresh: %s',
+    'gets a 451 while the record of the earlier original is fresh: %s',
     async (_, name, before, after) => {
       const app = await useTestApp({ settings: { ...settings, ...withDecoder } });
       const blocked = name.endsWith('.mp4') ? samples.mp4 : samples.jpeg;
@@ -59,7 +59,7 @@ describe('an original replaced by a blocked one', () => {
   );
 
   test.each(requests)(
-    'is a 451 even if it was another one while it was hashed: %s %j',
+    'gets a 451 even if its key had another original while it was hashed: %s %j',
     async (method, headers) => {
       const app = await useTestApp({ settings });
       app.originals.put(key, samples.jpeg);
@@ -76,7 +76,7 @@ describe('an original replaced by a blocked one', () => {
   );
 });
 
-test('metadata contain no bytes of a blocked original, regardless of when it was replaced', async () => {
+test('metadata contains no bytes of a blocked original, regardless of when it was replaced', async () => {
   const token = 't'.repeat(32);
   const app = await useTestApp({
     settings: { ...settings, INTERNAL_PORT: '0', INTERNAL_TOKEN: token, S3_BUCKET: 'cdn' },
@@ -106,7 +106,7 @@ test('metadata contain no bytes of a blocked original, regardless of when it was
 });
 
 describe('external media replaced by a blocked original', () => {
-  test('are a 451 in a new size', async () => {
+  test('get a 451 in a new size', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     await block(app, samples.jpeg);
@@ -143,7 +143,7 @@ describe('external media replaced by a blocked original', () => {
   });
 
   test.each(['bytes=0-', 'bytes=0-9', 'bytes=5-', 'bytes=-20'])(
-    'are a 451 in a range, although the original is too large to be read: %s',
+    'get a 451 for a range, although the original is too large to be read: %s',
     async (range) => {
       const app = await start();
       let fetches = 0;

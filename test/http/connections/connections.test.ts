@@ -85,7 +85,7 @@ describe('at the maximum number of connections', () => {
     await expect.poll(countClosed).toBeGreaterThanOrEqual(15);
     const client = await open();
     expect(await request(client)).toBe(200);
-    // Connections in the handshake are evicted before it.
+    // Connections in the handshake are evicted before idle clients.
     await openMany(20, { isTls: false });
     expect(await request(client)).toBe(200);
   });
@@ -100,7 +100,7 @@ describe('requests', () => {
     const refused = await app.send('GET', '/avatars/0.png');
     expect(refused.status).toBe(503);
     expect(refused.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
-    // A proxy keeps its connection, but a pending body ends it.
+    // The service keeps the connection of a proxy, but closes one with a pending body.
     const [proxy, slow] = [await open(), await open()];
     for (let time = 0; time < 3; time += 1) expect(await request(proxy)).toBe(503);
     expect(await request(slow, 'Content-Length: 5\r\n')).toBe(503);

@@ -71,7 +71,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('is not delayed by a connection at the last moment', async () => {
+  it('is not delayed by a connection that opens at the last moment', async () => {
     const app = await start();
     app.server.addHook('preClose', async () => {
       const late = await app.connect();

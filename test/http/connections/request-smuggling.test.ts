@@ -7,7 +7,7 @@ import { chunked, get, line, NO_CHUNKS } from '../../surface/malformed-messages.
 
 const app = shareTestApp();
 
-/** Could pass another server as part of the first request. */
+/** Another server could read it as part of the first request. */
 const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
 const BREW = line('BREW /avatars/0.png HTTP/1.1');
 const EXPECT = 'Expect: 100-continue\r\n';

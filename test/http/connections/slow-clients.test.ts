@@ -11,7 +11,7 @@ import { type TestApp, type TestAppOptions, useTestApp } from '../../support/tes
 
 /** Short enough for tests, and different enough to be distinguished. */
 const short = { headTimeoutMs: 200, requestTimeoutMs: 600, sweepIntervalMs: 20 };
-/** From the last byte of the server to the end of a connection that its client does not close. */
+/** Time after its last byte until the server ends a connection that the client does not close. */
 const LINGER_MS = 2_000;
 const MEGABYTE = 1_000_000;
 
@@ -104,7 +104,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     expect(parseResponse(bytes()).status).toBe(200);
   });
 
-  it('that is idle is disconnected later than by the proxy in front', async () => {
+  it('that is idle stays connected longer than the idle timeout of the proxy in front', async () => {
     await start({ settings });
     const socket = await app.begin('/avatars/0.png');
     await once(socket, 'data');

@@ -8,7 +8,7 @@ import { eitherListener } from '../../support/http/tls-files.ts';
 import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 const WINDOW_MS = 60_000;
-/** The same when few further requests could be accepted. */
+/** Window when few further requests can be accepted. */
 const CROWDED_WINDOW_MS = 10_000;
 /** Larger than the buffers of a connection: 4 MiB at the sender, 6 MiB at the receiver. */
 const LARGE_BYTES = 48 * 1024 * 1024;
@@ -110,7 +110,7 @@ describe('a client that does not read its response', () => {
     await expect.poll(countBodies).toBe(0);
   });
 
-  it('is not stalled while it waits for the origin, or for an earlier response', async () => {
+  it('does not count as stalled while it waits for the origin, or for an earlier response', async () => {
     await start();
     app.originals.put('attachments/1/2/stalls', Buffer.alloc(20_000));
     const body = new PassThrough();

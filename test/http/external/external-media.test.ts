@@ -75,7 +75,7 @@ describe('a range of external media', () => {
   });
 
   test.each([['W/"weak"'], ['']])('is the complete file if the validator is %j', async (etag) => {
-    // The first request must be closed first, since the limit is one.
+    // With a limit of one, the first request must end before the second.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
     app.site.serveRanges('/film.mp4', video, { etag });
     const response = await app.request('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
@@ -106,7 +106,7 @@ describe('a range of external media', () => {
   });
 });
 
-test('a deadline that passes while this process is blocked is not a 504', async () => {
+test('a deadline that passes while this process is blocked does not cause a 504', async () => {
   const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
   const site = await useHostileServer();
   // The response arrives before the deadline can be noticed.

@@ -97,7 +97,7 @@ const withEach = <Item>(
   row: (item: Item) => readonly [name: string, act: Behaviour],
 ): Behaviours => Object.fromEntries(items.map(row));
 
-/** Valid enough: the picture is served. */
+/** Responses whose picture is served, even if they break a rule of HTTP. */
 const shown: Behaviours = {
   'a valid response': begin(wholeHead, jpeg),
   'no length': picture(''),
@@ -209,7 +209,7 @@ const cutOff: Behaviours = {
 /** Half a picture, which passthrough does not detect. */
 const halves: Behaviours = {
   'a length in the middle of the picture': respond('200 OK\r\nContent-Length: 6000\r\n', jpeg),
-  'the half of it, and no length': picture('', jpeg.subarray(0, jpeg.length / 2)),
+  'half of the picture, and no length': picture('', jpeg.subarray(0, jpeg.length / 2)),
 };
 
 /** Sends a body piece by piece, each in time, but too slowly in total. */
@@ -286,7 +286,7 @@ test.each(rows)(
     );
     clearInterval(sampling);
     expect(outcome).toBe(row.expected);
-    // Of an endless body, memory holds at most two originals of the maximum size.
+    // An endless body occupies at most twice the maximum size of an original in memory.
     expect(peakBytes).toBeLessThan(64 * MEBIBYTE);
   },
 );

@@ -89,7 +89,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       })) {
         const file = serve(`/${name}.mp4`, create(gap), how);
         expect((await request(`/${name}.mp4`, POSTER)).status, name).toBe(isWithin ? 200 : 422);
-        // No validator connects a first range to others.
+        // Without a validator, further ranges may belong to another version.
         const parts = name === 'no-ranges' ? [] : ['0-65535'];
         expect(file.served, name).toEqual([...parts, 'whole']);
       }
@@ -118,7 +118,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     },
   );
 
-  test('without a strong tag has ranges with equal dates', async () => {
+  test('without a strong tag is read in ranges if its date is a strong validator', async () => {
     const { request, serve } = await usePosterApp();
     const date = 'Sun, 06 Nov 1994 08:49:37 GMT';
     const source = layouts['an MP4 with its index last'](30_000_000);
@@ -131,7 +131,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(weak.served).toContain('whole');
   });
 
-  test('is a 502 like any other if it is replaced during each read, and nothing is cached', async () => {
+  test('gets the same 502 as any failure if it is replaced during each read, and nothing is cached', async () => {
     const resultStore = new MemoryResultStore();
     const { request, site, serve } = await usePosterApp({ resultStore });
     const file = serve('/clip.mp4', layouts['an MP4 with its index last'](3_000_000));
@@ -277,7 +277,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('needs no second request for an image that is too large', async () => {
+  test('is not requested again if it is an image that is too large', async () => {
     const { request, site } = await usePosterApp({ settings: { MAX_ORIGINAL_BYTES: '10000' } });
     site.serve('/photo.jpg', readSample('attachments/1/12/red-panda.jpg'), { etag: '"one"' });
     expect((await request('/photo.jpg', POSTER)).status).toBe(422);

@@ -53,7 +53,7 @@ it('any name of an attachment can be decoded, and injects nothing', () => {
       expect(name).toBe(expected === '' ? 'download' : expected);
       // Escapes that old browsers decode in the plain name, although they must not.
       expect(fallback).not.toMatch(/%[\dA-Fa-f]{2}|=\?/);
-      // No special character of paths or headers that the name did not have.
+      // Decoding adds no special character of paths or headers.
       for (const sign of '/\\"=%;:*?<>|`') {
         expect(count(fallback, sign), sign).toBeLessThanOrEqual(count(name, sign));
       }

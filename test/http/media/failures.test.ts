@@ -19,7 +19,7 @@ async function start(settings: Readonly<Record<string, string>> = {}) {
 
 // test/cache covers origins that fail, hang or send too little. These tests are for bodies that have begun.
 describe('an origin that fails during a body', () => {
-  it('is a 502 before the requested range begins', async () => {
+  it('gets a 502 if the requested range has not begun', async () => {
     const app = await start();
     app.originals.alter = (object) => {
       const cause = new TypeError('Cannot read 10.0.0.1 of /srv/secret');
@@ -79,7 +79,7 @@ describe('limits and lifetimes are configurable', () => {
     ['pixels', { MAX_INPUT_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
     ['frames', { MAX_FRAMES: '1' }, samples.animatedGif],
     ['scans', { MAX_SCAN_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
-    ['pixels an edge', { MAX_EDGE_PIXELS: '479' }, samples.jpeg],
+    ['pixels on one edge', { MAX_EDGE_PIXELS: '479' }, samples.jpeg],
   ])('rejects an original with more %s', async (_, settings, bytes) => {
     const app = await start(settings);
     app.originals.put(imageKey, bytes);
@@ -96,7 +96,7 @@ describe('limits and lifetimes are configurable', () => {
     expect((await get({ MAX_RESULT_BYTES: String(length - 1) })).statusCode).toBe(422);
   });
 
-  it('of responses', async () => {
+  it('returns responses with the configured lifetimes', async () => {
     const app = await start({
       ...{ MEDIA_MAX_AGE_SECONDS: '7', DEFAULT_AVATAR_MAX_AGE_SECONDS: '60', ROBOTS_TAG: '' },
       ...{ NOT_FOUND_MAX_AGE_SECONDS: '0', REFUSED_MAX_AGE_SECONDS: '0' },

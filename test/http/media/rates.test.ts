@@ -200,7 +200,7 @@ describe('a render', () => {
     expect(await countLeft('192.0.2.1', 100)).toBe(20 - left - 2);
   });
 
-  it('that is aborted is charged for its duration, and one that never started for nothing', async () => {
+  it('that is aborted is charged for its duration, and one that never started is free', async () => {
     renderer.held = 'heavy';
     const send = async (from: string, size: number) => {
       const socket = await app.connect();

@@ -34,7 +34,7 @@ test('a failing store is logged once, and no client gets an error', async () => 
   expect(app.log.errors).toEqual([]);
 });
 
-test('the deadline of reads grows with the size of results, except for late ones and those that wait for them', async () => {
+test('the deadline of a read grows with the size of its result; a read that exceeds it is rendered', async () => {
   useFakeTimeouts();
   const found = defer<void>();
   /** Sends a request, and waits until the store reports a size, if it does. */

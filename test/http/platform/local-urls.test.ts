@@ -148,7 +148,7 @@ describe('a redirect to a URL of this service', () => {
     expect(app.site.requests).toHaveLength(cases.length + 1);
   });
 
-  test('is a 502 if its URL is not for media, or leads to another such redirect', async () => {
+  test('gets a 502 if its URL is not for media, or leads to another such redirect', async () => {
     const app = await start();
     const back = app.redirect('/back', `${CDN}${signedPathOf(app.urlOf('/back'))}`);
     const urls = [app.redirect('/none', `${CDN}/nowhere`), back];

@@ -65,7 +65,7 @@ test.each([
   expect((await strict.get(target)).statusCode).toBe(404);
 });
 
-test('the admin listener purges them and returns their metadata, only in platform mode', async () => {
+test('the admin listener purges these resources and returns their metadata, only in platform mode', async () => {
   for (const [COMPATIBILITY, status] of [
     ['fluxer', 200],
     ['none', 400],

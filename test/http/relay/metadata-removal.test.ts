@@ -33,7 +33,7 @@ import {
   useRelayApp,
 } from '../../support/uploads/relay-app.ts';
 
-// Contract §16 for uploads: which are cleaned, reported and stored. test/formats/metadata-removal checks the formats.
+// Contract §16: which uploads are cleaned, and what is reported and stored. test/formats/metadata-removal checks the formats.
 
 const largePhoto = await drawLargePhoto();
 

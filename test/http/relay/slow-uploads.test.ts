@@ -83,7 +83,7 @@ describe('an upload', () => {
     expect(await statusOf(socket)).toBe(200);
   });
 
-  test('whose client disconnects stores nothing, and logs only its line', async () => {
+  test('whose client disconnects stores nothing, and logs only its request line', async () => {
     relay = await useRelayApp({ uploadLimits: fastSweep });
     for (const [number, isReset] of [true, false].entries()) {
       const socket = await begin(`attachments/1/1/${number}`);
