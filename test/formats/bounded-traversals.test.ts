@@ -21,7 +21,7 @@ import {
 } from './containers.ts';
 import { corpusFile, headerOf, testVerdicts } from './header-of.ts';
 
-/** The main process reads headers, between all its requests. */
+/** The main process reads headers, and serves no other request at the same time. */
 
 const junk = riffChunk('junk', Buffer.alloc(0));
 const frame = join(gifControl(1), gifImage(0, 0, 1, 1));

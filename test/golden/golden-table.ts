@@ -38,7 +38,7 @@ export function readGoldenTable() {
       /** File below `fixtures/expected/`; `undefined`, like the rule, for an unmodified original. */
       golden: golden === 'original' ? undefined : golden,
       pixels: rule === 'verbatim' ? undefined : rule,
-      /** One per frame; `undefined`, like `plays` (0: for ever), for a still. */
+      /** One per frame; `undefined`, like `plays` (0: forever), for a still. */
       delaysMs: delays === '-' ? undefined : parseDelays(delays),
       plays: plays === '-' ? undefined : Number(plays),
       expectations: row.slice(4),

@@ -110,7 +110,7 @@ test('every golden has a row and is small', async () => {
 });
 
 test('the table covers every kind, format, quality and orientation', async () => {
-  // An unmodified original would not show that it is rendered.
+  // Unmodified originals do not count, since nothing renders them.
   const requests = allRows
     .filter(({ golden }) => golden !== undefined)
     .map((row) => requestOf(row));

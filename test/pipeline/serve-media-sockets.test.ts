@@ -24,7 +24,7 @@ test('forgets a client that disconnected while others wait for the same result',
   await settle();
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
-  // Node reuses some sockets for a while; the one that stays is another.
+  // Node retains some closed sockets for a while, and one client is still connected.
   expect(seen.filter((request) => request.deref() !== undefined).length).toBeLessThan(20);
   released.resolve();
   await expect.poll(() => stays.bytes().length).toBeGreaterThan(0);

@@ -9,9 +9,9 @@ import { type FlightControls, SingleFlight } from '../../src/pipeline/single-fli
 import { defer, settle } from '../support/deferred.ts';
 import { FakeClock } from '../support/test-app.ts';
 
-// Sharing, leaving and late requests are tested in test/cache. These tests need moments that requests cannot reach.
+// Sharing, leaving and late requests are tested in test/cache. These tests need timings that requests cannot produce.
 
-/** Flights whose work is its own controls. */
+/** Returns a function that joins one flight; its `work` is the controls of the flight. */
 function createFlights() {
   const flights = new SingleFlight<FlightControls>(() => true);
   return () => flights.join('a', (controls) => controls);

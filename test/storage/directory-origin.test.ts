@@ -73,7 +73,7 @@ describe('originals in a directory', () => {
         fc.constantFrom('1/canary', 'canary', 'root/emojis/1', '1/ab12', 'etc/passwd', 'icons'),
       )
       .map((parts) => parts.join('/')),
-    // From inside to outside, directly and by detours.
+    // Paths from inside the root to files outside, directly or with extra steps.
     fc
       .tuple(fc.constantFrom('', ...KEYS), fc.nat(12), fc.constantFrom('canary', 'root2/emojis/1'))
       .map(([inside, ups, target]) => `${inside}/${'../'.repeat(ups)}${target}`),
@@ -150,7 +150,7 @@ describe('originals in a directory', () => {
     expect(await read('emojis/1')).toBe('emojis/1');
     await mkdir(join(root, '.mounted'));
     expect(await read('avatars/1/nothing')).toBe('ORIGIN_ERROR');
-    // The file would be written outside the disk.
+    // The disk is not mounted, so the file would be written to the disk below it.
     await expect(write()).rejects.toThrow('STORAGE_MARKER');
     await rm(join(root, '.mounted'), { recursive: true });
     await writeFile(join(root, '.mounted'), '');

@@ -107,7 +107,7 @@ test.each(Object.entries(events))('%s is counted, logged and traced', async (_, 
     method: event.method ?? 'GET',
     bytes,
     ...event.line,
-    durationMs: 0, // by the clock of the tests, which stands still
+    durationMs: 0, // the clock of the tests is stopped
     stagesMs: Object.fromEntries(stages.map((stage) => [stage, 0])),
     client: '127.0.0.1',
     traceId,

@@ -168,7 +168,7 @@ test.each(atScale(hostile.slice(0, 1), hostile))(
     const { url } = await useOtlpReceiver();
     const startMs = performance.now();
     const service = await useService(traced(url, text));
-    expect(performance.now() - startMs).toBeLessThan(15_000); // quadratic, it would be minutes
+    expect(performance.now() - startMs).toBeLessThan(15_000); // quadratic time would be minutes
     await service.stop('SIGKILL');
     expect(linesOf(service).map(({ reason }) => reason)).toContainEqual(
       expect.stringContaining('OTEL_TRACES_SAMPLER'),

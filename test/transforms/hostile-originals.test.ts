@@ -18,7 +18,7 @@ test('rejects an interlaced PNG with an unknown filter in a row', async () => {
   const png = await sharp(samples.png).png({ progressive: true, palette: false }).toBuffer();
   const data = png.indexOf('IDAT', 0, 'latin1');
   const pixels = inflateSync(png.subarray(data + 4));
-  pixels[0] = 9; // of the first row of the first pass; there are filters 0 to 4
+  pixels[0] = 9; // filter of the first row of the first pass; the known filters are 0 to 4
   const idat = pngChunk('IDAT', deflateSync(pixels));
   const damaged = join(png.subarray(0, data - 4), idat, pngChunk('IEND'));
   for (const way of ['x.webp?size=64', 'x.gif?size=64', 'x.png?size=32', 'x.jpg?size=4096']) {
@@ -87,7 +87,7 @@ test('applies a gamma to millions of pixels', async () => {
   const gamma = pngChunk('gAMA', u32be(100_000));
   const original = afterIhdr(await plain(4096, 3072, '#010101'), gamma);
   const { rawPayload } = await app.serve(original, '/avatars/{id}/x.png?size=16');
-  // sRGB of a light of 1 / 255
+  // sRGB of the linear value 1 / 255
   expect([...(await sharp(rawPayload).raw().toBuffer())].slice(0, 3)).toEqual([13, 13, 13]);
 });
 

@@ -12,7 +12,7 @@ const MAX_RATIO = 1.02;
 const MAX_BYTES = 60_000;
 const RECORDING = 'a recording of a screen';
 
-/** For other files, `lossless` at their own size is the original, which may be lossy. */
+/** Excludes files that `lossless` returns unmodified at their own size, since they may be lossy. */
 const all = ['corpus', 'golden-originals', 'originals/emojis', 'originals/stickers']
   .flatMap((directory) =>
     readdirSync(join('fixtures', directory), { recursive: true, encoding: 'utf8' }).map((file) =>

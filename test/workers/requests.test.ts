@@ -84,6 +84,6 @@ test('a job whose worker dies while it receives a frame fails with the exit, not
   };
   const replied = reply(channel as Socket, frame, progress, replying.signal);
   await expect(replied).rejects.toBe(exit);
-  // Otherwise, the job would fail with it, and not be retried.
+  // With the error of the channel here, the job would fail instead of being retried.
   expect(progress.failure).toBeUndefined();
 });

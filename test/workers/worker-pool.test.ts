@@ -23,7 +23,7 @@ function starterOf(worker: number): number {
   return parent === process.pid ? worker : starterOf(parent);
 }
 
-/** Kills the worker that was the next to hang after `before` others. */
+/** Waits until another worker hangs after `before` others, and kills it. */
 async function killWorker(log: RecordedLog, before: number): Promise<void> {
   const standing = () =>
     log.entries.flatMap(({ details }) =>
@@ -44,7 +44,7 @@ describe('a pool of two workers', () => {
   });
 
   test.each(['crash', 'exit', 'orphan'])(
-    'fails only the job that ends its worker (%s), and then a new one',
+    'fails only the job that ends its worker and the replacement: %s',
     async (command) => {
       const { renderer, say } = shared.pool;
       const results = await Promise.allSettled([
@@ -129,7 +129,7 @@ describe('a pool of one worker', () => {
     await expect.poll(() => isAlive(worker)).toBe(false);
   });
 
-  test('reports an unprocessable original if both of its workers are killed, but no others', async () => {
+  test('reports an unprocessable original if only its worker and the replacement are killed', async () => {
     const { say, log } = shared.pool;
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -148,14 +148,14 @@ describe('a pool of one worker', () => {
     await expect.poll(() => shared.counted().restarts).toBe(3);
   });
 
-  test('kills the worker of an aborted job, but none for a job that still waits', async () => {
+  test('kills the worker of an aborted job, but no worker if the aborted job was still waiting', async () => {
     const { renderer, say } = shared.pool;
     const [first = 0] = renderer.processIds;
     const [runner, waiter] = [new AbortController(), new AbortController()];
     const running = say('hang', { ...late, signal: runner.signal });
     const waiting = say('crash', { ...late, signal: waiter.signal });
     const next = say('next', late);
-    await immediate(); // to an idle worker
+    await immediate(); // sends the first job to the idle worker
     waiter.abort(reason);
     await expect(waiting).rejects.toBe(reason);
     await expect(say('crash', { signal: waiter.signal })).rejects.toBe(reason);

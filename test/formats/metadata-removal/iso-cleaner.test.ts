@@ -239,12 +239,12 @@ describe('rejects a movie', () => {
       'The metadata is in too many pieces.',
     ],
     [
-      'with indexes of metadata in turn with media data',
+      'with indexes of metadata that alternate with media data',
       join(movie, ...Array(200).fill(join(itemIndex(0xffff_fff0), box('mdat', 'x')))),
       'The file has too many indexes of metadata.',
     ],
     [
-      'with sample tables beyond any phone',
+      'with larger sample tables than any phone writes',
       createMovie([positions({ chunks: [Array(270_000).fill(Buffer.of(1))] })]),
       'The file has too much timed metadata.',
     ],

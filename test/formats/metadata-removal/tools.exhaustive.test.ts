@@ -127,7 +127,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
     },
   );
 
-  test('has no metadata in a WebP that exiftool or strings find', async () => {
+  test('has no metadata that exiftool or strings find, if it is a WebP', async () => {
     const exif = {
       IFD0: { Make: 'S3CRET', Artist: 'S3CRET' },
       IFD3: { GPSLatitude: '48/1 51/1 30/1' },
@@ -143,7 +143,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   });
 
   test.skipIf(!hasFfmpeg)(
-    'has no metadata that exiftool or strings find, in a movie of ffmpeg with timecodes',
+    'has no metadata that exiftool or strings find, if it is a movie of ffmpeg with timecodes',
     () => {
       const tagged = join(directory, 'timecode.mov');
       const tags = [

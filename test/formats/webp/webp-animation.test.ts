@@ -216,7 +216,7 @@ describe('the frames of an animation replace the canvas', () => {
     },
   );
 
-  test('not if one is smaller', async () => {
+  test('unless one is smaller', async () => {
     const changed = Buffer.from(opaque).fill(9, 0, 3);
     expect(replacesCanvas(await encode([opaque, changed], size, lossless))).toBe(false);
   });

@@ -41,7 +41,7 @@ test('a freed reservation ignores further calls', () => {
 
 const SIZE_BYTES = 3 * 2 ** 20;
 
-/** Microtasks between the end of the body and the client's leaving; some fall between two steps of the read. */
+/** Microtasks from the end of the body until the client disconnects; some fall between two steps of the read. */
 const HOPS = Array.from({ length: 40 }, (_, hops) => hops);
 
 test.each(HOPS)(

@@ -44,8 +44,8 @@ async function start(settings: Readonly<Record<string, string>>) {
 }
 
 /**
- * Sends more requests than can wait; the excess is rejected immediately, since no render ends and the clock stands
- * still.
+ * Sends more requests than can wait; the excess is rejected immediately, since no render ends and the clock is
+ * stopped.
  */
 async function fill(request: () => Promise<{ statusCode: number }>) {
   const rejected = new Set<Promise<{ statusCode: number }>>();

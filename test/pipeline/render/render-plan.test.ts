@@ -228,7 +228,13 @@ describe('the cost', () => {
     ['an emoji', 'png', [128, 128], '/emojis/1.webp?size=48', 'light'],
     ['a phone photo that its decoder reduces', 'jpeg', [4000, 3000], '/icons/1/a.webp', 'light'],
     ['one that it cannot reduce', 'jpeg', [4000, 3000], '/attachments/1/2/a?width=2100', 'heavy'],
-    ['a film of images', 'webp', [64, 64, 24], '/emojis/1.webp?size=48&animated=true', 'heavy'],
+    [
+      'an animation of 24 frames',
+      'webp',
+      [64, 64, 24],
+      '/emojis/1.webp?size=48&animated=true',
+      'heavy',
+    ],
     ['a small emoji', 'gif', [64, 64, 12], '/emojis/1.webp?size=48&animated=true', 'light'],
     ['a still of a long animation', 'gif', [480, 480, 300], '/emojis/1.webp?size=48', 'light'],
     ['a short animation', 'gif', [200, 200, 16], '/emojis/1.webp?animated=true', 'heavy'],
@@ -263,16 +269,30 @@ describe('the cost', () => {
       raised,
       late,
     ],
-    ['which is short', 'jpeg', [31_000, 31_000], png, { ...raised, timeoutMs: 1_000 }, /at least/],
     [
-      'which is long',
+      'a render that is too long for a short deadline',
+      'jpeg',
+      [31_000, 31_000],
+      png,
+      { ...raised, timeoutMs: 1_000 },
+      /at least/,
+    ],
+    [
+      'no render whose estimate is below a long deadline',
       'gif',
       [1_000, 1_000, 150],
       asWebp,
       { ...raised, timeoutMs: 60_000 },
       undefined,
     ],
-    ['half of that', 'gif', [1_000, 1_000, 75], asWebp, {}, undefined],
+    [
+      'no render whose estimate is below the deadline',
+      'gif',
+      [1_000, 1_000, 75],
+      asWebp,
+      {},
+      undefined,
+    ],
   ] as const)('rejects %s', (_, format, edges, url, changed, reason) => {
     const planned = planFor(format, edges, url, changed);
     const code = reason === late ? 'TRANSFORM_TIMEOUT' : 'MEDIA_TOO_LARGE';

@@ -15,7 +15,7 @@ export async function list(listing: OriginListing, prefix: string, max = Infinit
 }
 
 export function describeOriginListing(name: string, create: () => Promise<ListingFixture>): void {
-  describe(`${name} keeps the contract of a listing:`, () => {
+  describe(`${name} meets the contract of a listing:`, () => {
     let fixture: ListingFixture;
     beforeEach(async () => {
       fixture = await create();

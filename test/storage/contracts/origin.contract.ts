@@ -31,7 +31,7 @@ export interface OriginFixture {
 const bytes = (content: string): Uint8Array => Buffer.from(content);
 
 export function describeOrigin(name: string, create: () => Promise<OriginFixture>): void {
-  describe(`${name} keeps the contract of an origin:`, () => {
+  describe(`${name} meets the contract of an origin:`, () => {
     let fixture: OriginFixture;
     beforeEach(async () => {
       fixture = await create();

@@ -42,7 +42,7 @@ export function describeOriginalWriter(
   name: string,
   create: () => Promise<OriginalWriterFixture>,
 ): void {
-  describe(`${name} keeps the contract of a writer of originals:`, () => {
+  describe(`${name} meets the contract of a writer of originals:`, () => {
     let fixture: OriginalWriterFixture;
     beforeEach(async () => {
       fixture = await create();

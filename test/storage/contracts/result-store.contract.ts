@@ -23,7 +23,7 @@ export async function readText(store: ResultStore, address: ResultAddress) {
 }
 
 export function describeResultStore(name: string, create: () => Promise<ResultStore>): void {
-  describe(`${name} keeps the contract of a result store:`, () => {
+  describe(`${name} meets the contract of a result store:`, () => {
     let store: ResultStore;
     beforeEach(async () => {
       store = await create();

@@ -6,7 +6,7 @@ import {
 } from '../../../src/pipeline/blocks/ports.ts';
 
 export function describeSharedObjects(name: string, create: () => Promise<SharedObjects>): void {
-  describe(`${name} keeps the contract of shared objects:`, () => {
+  describe(`${name} meets the contract of shared objects:`, () => {
     let objects: SharedObjects;
     beforeEach(async () => {
       objects = await create();

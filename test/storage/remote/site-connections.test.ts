@@ -140,7 +140,7 @@ const never = new Promise(() => undefined);
 describe('a name server that responds for only one family', () => {
   test.each([
     ['AAAA is dropped', 6],
-    ['AAAA is answered after the response of the site', 6],
+    ['the AAAA response arrives after that of the site', 6],
   ])('does not delay requests: %s', async (what, late) => {
     const responded = defer<void>();
     const hold = what.endsWith('dropped') ? never : responded.promise;
@@ -157,7 +157,7 @@ describe('a name server that responds for only one family', () => {
     const sites = await openNamedSites(['127.0.0.1'], (_, version) => {
       if (version === 6) return undefined;
       isBuffered = true;
-      return sleep(100); // longer than the delay that is allowed to a slower family
+      return sleep(100); // longer than the client waits for a slower family
     });
     expect(await readText(sites, '/cat')).toBe('a cat');
     expect(isBuffered).toBe(true);

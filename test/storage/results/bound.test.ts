@@ -146,7 +146,7 @@ describe('the limit of the directory of renderings', () => {
   });
 });
 
-test('a read renews a rendering’s time of last use, once an hour', async () => {
+test('a read renews a rendering’s time of last use at most once an hour', async () => {
   const store = await open();
   await store.write(numbered(1), result);
   const minutesAfter = async (ageMs: number): Promise<number> => {

@@ -72,7 +72,7 @@ async function listFiles(): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
 }
 
-// Power cuts are not simulated; other tests read the damaged files that they leave.
+// Power cuts are not simulated: other tests read damaged files as a power cut leaves them.
 test('killed writers leave complete files within the limit, and unfinished ones that the next sweep removes', async () => {
   const incoming = join(directory, 'incoming');
   for (let round = 0; round < ROUNDS; round += 1) {

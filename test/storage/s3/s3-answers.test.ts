@@ -135,7 +135,7 @@ describe('an original in a bucket', () => {
     const stopping = new AbortController();
     const { writer, requests } = await open(({ method }, response) => {
       if (method === 'PUT') response.end();
-      else stopping.abort(); // a HEAD: the client leaves, and no response comes
+      else stopping.abort(); // HEAD: the client disconnects, and no response is sent
     });
     const chunks = (async function* () {
       yield Buffer.from('x');
@@ -193,11 +193,12 @@ describe('a listing of a bucket', () => {
 
 describe('a rendering in a bucket', () => {
   test('is a miss if it is larger than 32 MiB by its Content-Length', async () => {
-    const said = await open((_, response) =>
+    const server = await open((_, response) =>
       response.writeHead(200, { 'Content-Length': 40 * 1024 ** 2 }).write('x'),
     );
-    const refuse = (): never => expect.fail('It was to be read.');
-    expect(await said.store.read(address, signal, refuse)).toBeUndefined();
+    const refuse = (): never =>
+      expect.fail('The rendering must be a miss, but its size was reported.');
+    expect(await server.store.read(address, signal, refuse)).toBeUndefined();
   });
 
   test('is a miss while the bodies being read take 128 MiB together', async () => {

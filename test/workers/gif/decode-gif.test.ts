@@ -48,7 +48,7 @@ test.each([
   expect(frames.map((frame) => frame.filter((word) => word > 0).length)).toEqual(opaque);
 });
 
-test('a frame whose data end early keeps the pixels below', async () => {
+test('a frame whose data ends early keeps the pixels below', async () => {
   const short = gifImage(0, 0, 2, 1); // data of one pixel
   const [first = [], second = []] = await decode(
     join(gifScreen(2, 1), gifControl(1), short, gifControl(1), short, 0x3b),

@@ -99,14 +99,14 @@ describe('a rewritten GIF', () => {
 
 describe('the image data of a GIF', () => {
   test.each([
-    ['all there', [...indices(10), 5], true],
-    ['without an end', indices(10), true],
-    ['too short, which decoders forgive', [...indices(5), 5], true],
-    ['an unknown code behind the last pixel', [...indices(10), 7], true],
-    ['an unknown code in the middle', [...indices(5), 7, ...indices(5), 5], false],
-    ['an unknown code after a clear', [4, 6, ...indices(10), 5], false],
-    ['an end after a clear', [...indices(5), 4, 5], false],
-  ] as const)('are %s', async (_, codes, isValid) => {
+    ['accepted if it is complete', [...indices(10), 5], true],
+    ['accepted without an end', indices(10), true],
+    ['accepted if it is too short, as decoders do', [...indices(5), 5], true],
+    ['accepted with an unknown code after the last pixel', [...indices(10), 7], true],
+    ['rejected with an unknown code in the middle', [...indices(5), 7, ...indices(5), 5], false],
+    ['rejected with an unknown code after a clear', [4, 6, ...indices(10), 5], false],
+    ['rejected with an end after a clear', [...indices(5), 4, 5], false],
+  ] as const)('is %s', async (_, codes, isValid) => {
     const gif = ofCodes(...codes);
     const decoding = sharp(gif, { failOn: 'warning' }).raw().toBuffer();
     await (isValid ? decoding : expect(decoding).rejects.toThrow('Invalid frame data'));
@@ -114,7 +114,7 @@ describe('the image data of a GIF', () => {
     else expect(() => rewrite(gif)).toThrow(corrupt);
   });
 
-  test('are rejected exactly if the decoder rejects them', async () => {
+  test('is rejected exactly if the decoder rejects it', async () => {
     const verdicts = { sound: 0, damaged: 0 };
     for (let seed = 0; seed < 400; seed += 1) {
       const random = createSeededRandom(`damage:${seed}`);
