@@ -2,13 +2,13 @@ import { type Expected, type Refused, respond } from './expected-response.ts';
 
 /** Periods of the contract, in milliseconds, stated independently of the service. */
 export const periods = {
-  /** Freshness of an original of the storage (CACHE_REVALIDATE_SECONDS). */
+  /** Freshness of an original in the storage (CACHE_REVALIDATE_SECONDS). */
   fresh: 300_000,
   /** Freshness of another site's original: the minimum, and a declared one (contract §8). */
   siteMinimum: 3_600_000,
   siteLonger: 7_200_000,
   missing: 30_000,
-  /** Period after a failure without a request to the origin: without and with an older result. */
+  /** Period without requests to the origin after a failure: without and with an older result. */
   failedWithout: 2_000,
   failedWith: 5_000,
   siteFailed: 60_000,
@@ -94,7 +94,7 @@ export interface Memory {
   readonly results: Map<string, Version>;
   readonly refusals: Map<string, { readonly status: Refused; readonly untilMs: number }>;
   lost: { readonly count: number; readonly untilMs: number };
-  /** Cheapest render that was late, by `costOf`. */
+  /** Cheapest late render, by `costOf`. */
   late: { readonly cost: number; readonly untilMs: number };
   /** Results in the store, by request and tag. */
   readonly stored: Set<string>;
@@ -130,7 +130,7 @@ export class CacheModel {
   #memories: Memory[];
   #storeFailedUntilMs = 0;
   readonly #ends = new Set<number>();
-  /** Observed entity tags, by all that they must depend on. */
+  /** Observed entity tags, by everything that determines them. */
   readonly tags = new Map<string, string>();
 
   constructor(setup: Setup, truths: readonly Truth[]) {
@@ -151,7 +151,7 @@ export class CacheModel {
     return memory;
   }
 
-  /** Returns a copy, to predict without a change. */
+  /** Returns a copy, for predictions that leave this model unchanged. */
   clone(): CacheModel {
     const copy = new CacheModel(this.setup, this.truths);
     copy.nowMs = this.nowMs;
@@ -168,7 +168,7 @@ export class CacheModel {
     return future.sort((a, b) => a - b);
   }
 
-  /** Records the end of a period, so that walks reach it. */
+  /** Records the end of a period, so that walks can advance to it. */
   end(...afterMs: readonly number[]): void {
     for (const ms of afterMs) this.#ends.add(this.nowMs + ms);
   }
@@ -181,7 +181,7 @@ export class CacheModel {
       : undefined;
   }
 
-  /** Forgets an original, or only one of its renderings and all else about the original. */
+  /** Forgets an original. With `variant`, other renderings of the original remain. */
   purge(original: number, variant?: Variant): { readonly memory: number; readonly store: number } {
     const memory = this.#memory(original);
     const { results, stored } = memory;
@@ -209,7 +209,7 @@ export class CacheModel {
     for (const { stored } of this.#memories) stored.clear();
   }
 
-  /** Returns all that the entity tag of a response depends on. */
+  /** Returns everything that the entity tag of a response depends on. */
   tagKey({ original, variant }: ModelRequest, version: Version): string {
     const isBySum = this.truth(original).place === 'site' && variant !== 'untouched';
     return `${original} ${nameOf(variant)} ${isBySum ? version.picture : `tag ${version.tag}`}`;
@@ -229,7 +229,7 @@ export class CacheModel {
     return respond(this, request, this.#memory(request.original));
   }
 
-  /** Returns whether the store is read and has a rendering. */
+  /** Reads the store unless it failed recently; returns whether it has a rendering. */
   findStored(memory: Memory, key: string, work: Work): boolean {
     if (!this.setup.hasStore || this.nowMs < this.#storeFailedUntilMs) return false;
     work.storeReads += 1;

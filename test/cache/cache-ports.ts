@@ -162,7 +162,7 @@ export class CachePorts {
     };
   }
 
-  /** A picture that no original had yet. */
+  /** Returns a picture that no original has had yet. */
   get nextPicture(): Buffer {
     return Buffer.from(pictures[this.#picture + 1] ?? text);
   }
@@ -190,7 +190,7 @@ export class CachePorts {
     return String(truth.versions.at(-1)?.tag);
   }
 
-  /** Waits at a gate, also after the client left: an origin may ignore aborts. */
+  /** Waits at a gate, even after the client has left: an origin may ignore aborts. */
   async #pass(at: string): Promise<void> {
     const gate = this.#gate;
     if (gate?.at !== at) return;
@@ -202,7 +202,7 @@ export class CachePorts {
   /** Waits for a deadline, to the millisecond. */
   async #hang(signal: AbortSignal, deadlineMs: number): Promise<never> {
     await settle();
-    signal.throwIfAborted(); // all had left before
+    signal.throwIfAborted(); // every client had already left
     vi.advanceTimersByTime(deadlineMs - 1);
     if (signal.aborted) this.faults.push(`given up before ${deadlineMs} ms`);
     vi.advanceTimersByTime(1);

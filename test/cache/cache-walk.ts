@@ -14,13 +14,13 @@ type Precision = 'exact' | 'joined' | 'any';
 /**
  * Runs steps against the service, and compares each outcome with the model.
  *
- * @param met counts of outcomes, to show that a run tried enough
+ * @param met counts of outcomes, which prove that a run covered enough
  */
 export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string, number>) {
   const { ports } = world;
   let latest: ModelRequest | undefined;
 
-  /** With a hanging port, only its deadline advances the time. */
+  /** Runs `work`. If a port hangs, time advances only to the port's deadline. */
   async function withTimers(work: () => Promise<void> | void): Promise<void> {
     const { store, truths } = model;
     const isHanging = store === 'hangs' || truths.some(({ origin }) => origin === 'hangs');

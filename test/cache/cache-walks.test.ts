@@ -141,7 +141,7 @@ test('each response and its work follow from earlier requests', async () => {
   for (const { app } of worlds) {
     expect((await scrape(app)).read('darkroom_originals_held_bytes')).toBe(0);
   }
-  // Otherwise the run tried too little.
+  // Otherwise the run covered too little.
   for (const what of [...statuses, 'a crowd', 'a crowd that left', 'a burst', ...races]) {
     expect(met.get(what) ?? 0, what).toBeGreaterThan(0);
   }

@@ -53,7 +53,7 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
   const name = nameOf(request.variant);
   const known = memory.results.get(name);
   const fwd = isPassthrough ? 'fwd=bypass' : known === undefined ? 'fwd=miss' : 'fwd=stale';
-  /** Periods after a failure without a request to the origin. */
+  /** Periods without requests to the origin after a failure. */
   const failedWithoutMs = isSite ? periods.siteFailed : periods.failedWithout;
   const failedWithMs = isSite ? periods.siteFailed : periods.failedWith;
   const work = noWork();

@@ -127,7 +127,7 @@ describe('behind a server that is not Darkroom, the admin client', () => {
     expect(await failureOf(client.readiness())).toMatchObject({ status: 502, code: undefined });
   });
 
-  test('reports when a retry is worth it', async () => {
+  test('reports when to retry', async () => {
     const headers = { 'Content-Type': 'application/json', 'Retry-After': '7' };
     const client = await startOther(503, headers, '{"code":"OVERLOADED","message":"Later."}');
     const error = await failureOf(client.purge({ prefix: 'avatars/' }));

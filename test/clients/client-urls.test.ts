@@ -55,7 +55,7 @@ test.each(documented)('compatibility.md lists $path as $status', async ({ path, 
   }
 });
 
-test('compatibility.md lists every path that clients request and that is a 404', () => {
+test('compatibility.md lists every requested path that returns 404', () => {
   const patterns = documented.map(({ path }) => {
     const source = path
       .replaceAll('.', '\\.')

@@ -105,7 +105,7 @@ describe('external media', () => {
     expect(verdict).toMatch(/^(?:mismatch|malformed)$/);
   });
 
-  test('have the signature of the service, and its reading', async () => {
+  test('are signed and verified as by the service', async () => {
     const text = fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }));
     await fc.assert(
       fc.asyncProperty(text, async (url) => {
@@ -171,7 +171,7 @@ describe('createUploadCapability', () => {
     expect(check(capability).verdict).toBe('valid');
   });
 
-  test('has the query of a part, and only the fields that were set', async () => {
+  test('has the query parameters of a part, and only the fields that were set', async () => {
     const part = { uploadId: 'a/b+c', partNumber: 3 };
     const made = await createUploadCapability({
       key: 'attachments/1/2/a b.bin',
@@ -213,7 +213,7 @@ describe('createUploadCapability', () => {
   });
 });
 
-test('verifyUploadCapability has the verdicts of the service', async () => {
+test('verifyUploadCapability returns the verdicts of the service', async () => {
   const keys = new SigningKeys(uploadVectors.keys);
   for (const { why, at: seconds, path } of uploadVectors.judged) {
     const capability = /[?&]t=([^&]*)/.exec(path)?.[1] ?? '';

@@ -86,7 +86,7 @@ async function observe(what: string, count: number, gather: () => Promise<readon
   for (const socket of crowd) socket.destroy();
   await expect.poll(countOpenFiles, { timeout: 20_000 }).toBeLessThan(before.files + 10);
   const afterwards = await measure(HIT, 500);
-  // For the release notes.
+  // Printed for the release notes.
   const [kilobytes, ...p50Ms] = [bytesEach / 1024, alone.p50Ms, crowded.p50Ms].map((each) =>
     each.toFixed(1),
   );

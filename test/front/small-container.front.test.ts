@@ -36,7 +36,7 @@ test('renders large stills, an emoji and posters in a container of 512 MiB witho
   const stills = await putLargeStills(put);
   await cp('fixtures/corpus/heic/filetype__fixture-heic.heic', `${path}/attachments/9/1/a.heic`);
   const { origin, output } = await useService(
-    // A 503 on a busy machine is not a failure of memory.
+    // A 503 on a busy machine does not indicate a lack of memory.
     { STORAGE_DIR: path, TRANSFORM_TIMEOUT_MS: '120000' },
     group,
   );

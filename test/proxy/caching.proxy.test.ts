@@ -28,7 +28,7 @@ async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   return bytes;
 }
 
-test('nginx serves a hit without Darkroom, with any Cache-Control of a client', async () => {
+test('nginx serves a hit without Darkroom, whatever Cache-Control the client sends', async () => {
   const target = '/avatars/1/ab12.webp?size=256';
   const miss = await stack.request(target);
   expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
@@ -92,7 +92,7 @@ describe('the cache key of nginx', () => {
     expect((await stack.request('/emojis/4.webp', { headers })).nginx).toBe('hit');
     stack.relay.requests.length = 0;
     await stack.request('/emojis/4.webp?size=20', { headers });
-    // External media show that another proxy forwarded the request; ranges show what a client wants.
+    // CDN-Loop prevents loops of external media; Range selects what nginx requests.
     for (const target of [`${external}?width=20`, external])
       await stack.request(target, { headers });
     const part = await stack.request(external, { headers: { ...headers, Range: 'bytes=0-9' } });
@@ -125,7 +125,7 @@ test.each([
 ])(
   'a crowd at a cold URL of nginx makes few requests of Darkroom: %s',
   async (_, target, requests) => {
-    // Separate connections, so that all processes of nginx take part.
+    // Separate connections, so that requests reach all nginx workers.
     const crowd = Array.from({ length: 100 }, () => stack.connect()(target));
     const responses = await Promise.all(crowd);
     expect(stack.relay.requests).toHaveLength(requests);
@@ -188,7 +188,7 @@ describe('a large attachment behind nginx', () => {
     expect(stack.relay.requests).toHaveLength(0);
   });
 
-  test('is not fetched further after its client disconnects', async () => {
+  test('is no longer fetched after its client disconnects', async () => {
     const path = '/attachments/2/66/film.bin';
     await putFile(path, 64 * MEBIBYTE);
     const { port, certificate: ca } = stack.nginx;

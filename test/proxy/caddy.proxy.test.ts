@@ -10,7 +10,7 @@ import { closeServer, listenLocally } from '../support/processes/local-server.ts
 import { useService } from '../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 
-// The recommended file of Caddy: signed targets byte for byte, and HTTP as without a proxy.
+// Caddy with the recommended Caddyfile passes signed targets byte for byte, and does not change HTTP responses.
 
 const service = await useService({ EXTERNAL_SIGNING_KEYS: SIGNING_KEY, TRUST_PROXY: '127.0.0.1' });
 const caddy = await useCaddy(Number(new URL(service.origin).port));
@@ -29,7 +29,7 @@ async function requestRaw(port: number, target: string): Promise<string> {
   return text(socket);
 }
 
-test('passes signed targets on byte for byte, below a path too', async () => {
+test('passes on signed targets byte for byte, also below a path', async () => {
   const received: string[] = [];
   const upstream = createServer(({ url = '' }, response) => {
     received.push(url);

@@ -82,10 +82,10 @@ test('nginx caches each response exactly for the max-age of its Cache-Control', 
       maxAgeSeconds * 1_000 + NGINX_SECOND_MS + POLL_SLACK_MS,
     );
     if (then === undefined) {
-      // Without Age, Date is the time of its creation.
+      // Without Age, Date must remain the time at which Darkroom created the response.
       const dates = responses.slice(0, -1).map(({ header }) => header('date'));
       expect(new Set(dates)).toEqual(new Set([first.header('date')]));
-      // Its body has a separate cache, which does not keep it either.
+      // The error's body is in a separate cache, which must drop it too.
       const { responses: later } = await requestUntil(
         target,
         ({ header }) => header('date') !== first.header('date'),
@@ -151,7 +151,7 @@ describe('an expired response in nginx', () => {
 });
 
 describe('nginx while Darkroom is down', () => {
-  test('serves cached responses, but no cached errors; afterwards all is as before', async () => {
+  test('serves cached responses but no cached errors, and recovers after a restart', async () => {
     const kept = [
       ...['/avatars/4/gh78.webp?size=64', '/attachments/1/19/things.json'],
       stack.externalPath('/cat.jpg', 'width=72'),

@@ -18,7 +18,7 @@ describe('a local attachment as external media, with enforced signatures', () =>
   const inner = signedPathOf(`${OWN}/${key}?${signature}`);
   const outer = signedPathOf(`${OWN}/${key}`);
 
-  test('has the response of its own signature, inside or outside the external path', async () => {
+  test('is served only with its own valid signature, inside or outside the external path', async () => {
     const opaque = signedPathOf(`${OWN}/${key}?${signature}&width=20`);
     const good = [inner, opaque, `${outer}?${signature}`, `${outer}?width=20&${signature}`];
     const bad = [outer, `${outer}?${signature.replace('&hm=', '&hm=0')}`, `${outer}?width=20`];

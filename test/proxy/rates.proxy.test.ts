@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readSample } from '../support/test-app.ts';
 import { useStack } from './stack.ts';
 
-/** Requests of each client; one more every six hours. */
+/** Requests that a client may send; one more is added every six hours. */
 const REQUESTS = 4;
 
 const stack = await useStack({
@@ -34,7 +34,7 @@ async function newExhausted() {
   return client;
 }
 
-test('rate limits count a client by its own address, with any X-Forwarded-For', async () => {
+test('rate limits count a client by its own address, whatever X-Forwarded-For it sends', async () => {
   const [one, other] = [await newExhausted(), newClient()];
   const headers = { 'X-Forwarded-For': other.address };
   const refused = await one.request(await newTarget(), { headers });
@@ -72,6 +72,6 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   const forwarded = stack.relay.requests.map(({ status }) => status);
   expect(forwarded.filter((status) => status === 429)).toEqual([429]);
   expect(stack.relay.requests.filter(({ isRendered }) => isRendered)).toHaveLength(1);
-  // A cached response is for all clients.
+  // Every client gets a cached response, even above its limit.
   expect(await one.request(target)).toMatchObject({ status: 200, nginx: 'hit' });
 });

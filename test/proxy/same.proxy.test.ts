@@ -19,7 +19,7 @@ const keys = [...storage.originals.keys()];
 // One service without signatures and with the explorer, and one that enforces signatures.
 const plain = await useStack({ EXPLORER: 'on' }, storage.root);
 const signed = await useStack(site.settings, storage.root);
-// In addition to drawn requests: the originals of the examples.
+// In addition to the originals of random requests: those of the examples.
 await plain.put('emojis/1', readSample('emojis/1'));
 await plain.put('attachments/2/0/nothing.txt', Buffer.alloc(0));
 await plain.put('attachments/2/1/a', readSample('emojis/1'));
@@ -98,7 +98,7 @@ const queries = fc
 
 const encoded = `/${name.split('/').map(encodeURIComponent).join('/')}`;
 
-/** Possible mistakes: similar queries and paths, and ranges of small, empty or missing files. */
+/** Requests that are easily confused: similar queries and paths, and ranges of small, empty or missing files. */
 const plainExamples: readonly Request[] = [
   ...words(`
     size=64 SIZE=64&size=128 size=128 s%69ze=64 size=%36%34 size=64&s%69ze=80 size size= size=64=
@@ -218,7 +218,7 @@ function comparableOf({ status, headers }: ClientResponse, direct: ClientRespons
       // A 304 may have more headers of the cached response.
       !(status === 304 && direct.headers[name] === undefined),
   );
-  // A lifetime that ends with a signature, or is another site's, changes every second.
+  // A lifetime that ends with a signature, or that another site declares, changes every second.
   const ages = /max-age=(?:3\d{3}|8\d{4}|60\d{4})$/;
   const ageless = lifetime.map((line) => line.replace(ages, 'max-age=…'));
   return { ...Object.fromEntries(comparable), 'cache-control': ageless };

@@ -91,7 +91,9 @@ describe('a signed attachment behind nginx', () => {
 });
 
 describe('a signed URL behind nginx', () => {
-  test('is a missing attachment as soon as it expires', { timeout: 60_000 }, async () => {
+  test('gets the response of a missing attachment as soon as it expires', {
+    timeout: 60_000,
+  }, async () => {
     const end = inSeconds(6);
     const shown = [
       ['width=67', photo, {}],

@@ -31,7 +31,7 @@ const recordOf = ({ method, url: target = '', headers }: IncomingMessage) => ({
 /** A relay between nginx and Darkroom that records requests, and can be cut. */
 class Relay {
   readonly requests: ReturnType<typeof recordOf>[] = [];
-  /** Replaces all responses by an error that tests cannot provoke in Darkroom. */
+  /** Replaces all responses with an error that tests cannot provoke in Darkroom. */
   scriptedStatus: number | undefined;
   readonly #server = createServer((incoming, outgoing) => {
     this.#forward(incoming, outgoing).catch(() => outgoing.destroy());
@@ -48,7 +48,7 @@ class Relay {
     return this.#port;
   }
 
-  /** Stops listening, as if Darkroom did not run. */
+  /** Stops listening, as if Darkroom were not running. */
   async cut(): Promise<void> {
     this.#agent.destroy();
     await closeServer(this.#server);

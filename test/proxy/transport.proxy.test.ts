@@ -26,7 +26,7 @@ test('the configuration of nginx starts without a warning', () => {
   expect(stack.nginx.log()).not.toMatch(/\[(warn|error|crit|alert|emerg)\]/);
 });
 
-test('nginx passes cache tags on to a CDN before it, and hides them from clients', async () => {
+test('nginx passes cache tags to a CDN in front of it, and hides them from clients', async () => {
   const { relayPort } = stack;
   const requestPlain = createClient((await usePlainNginx(relayPort, relayPort)).port);
   const paths = ['/icons/1/ab12.webp?size=16', '/attachments/1/14/romeo.txt', '/icons/1/none.webp'];
@@ -136,7 +136,7 @@ describe('an upload through nginx', () => {
       uploadTarget(key),
       { ...length, ...type, ...others },
       [Buffer.alloc(MEBIBYTE), Buffer.alloc(MEBIBYTE)],
-      hasReachedDarkroom, // before its end: it is not buffered
+      hasReachedDarkroom, // before the upload ends, because nginx must not buffer it
     );
     expect(response).toMatchObject({ status: 200, body: '' });
     expect(response.headers.etag).toMatch(/^"/);
@@ -211,7 +211,7 @@ describe('the log of nginx', () => {
     expect(hit.id).not.toBe(line.id);
     const refused = await findLine(await stack.request('/emojis/5.webp?size=47'));
     expect(refused.status).toBe('400');
-    // An error has one request from each of nginx' two caches.
+    // An error has one request from each of nginx's two caches.
     const ids = stack.relay.requests.map((forwarded) => forwarded.headers['x-request-id']);
     expect(ids).toEqual([line.id, refused.id, refused.id]);
   });
@@ -245,7 +245,7 @@ describe('the log of nginx', () => {
       expect(JSON.parse(response.body.toString()).code).toBe('ORIGIN_ERROR');
       expect(await findLine(response)).toMatchObject({
         status: '502',
-        upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
+        upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept-alive connection was tried first
       });
     }
     expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);

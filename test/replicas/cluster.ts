@@ -28,7 +28,7 @@ export async function useCluster(settings: Readonly<Record<string, string>> = {}
     ...patient,
     ...settings,
   };
-  // As compose.yaml does it.
+  // Like compose.yaml.
   await promisify(execFile)(process.execPath, ['deploy/prepare-buckets.mjs'], {
     env: { ...process.env, ...environment, SAMPLES_DIR: 'fixtures/originals' },
   });

@@ -98,7 +98,7 @@ async function expectSameEverywhere(etags: ReadonlyMap<string, string>): Promise
 }
 
 describe('three replicas behind nginx', () => {
-  test('share the originals, each with all of its renderings', async () => {
+  test('divide the originals; one replica has all renderings of an original', async () => {
     const owned: unknown[] = [];
     for (let id = 1; id <= 30; id += 1) {
       const paths = [`/avatars/${id}/load.webp?size=512`, `/avatars/${id}/a_load.gif?size=600`];
@@ -112,7 +112,7 @@ describe('three replicas behind nginx', () => {
     }
   });
 
-  test('a deleted original is a 404 at once after a purge of replicas and nginx', async () => {
+  test('return 404 for a deleted original immediately after a purge of replicas and nginx', async () => {
     await cluster.originals.put('avatars/1/purged', originalOf(1));
     const paths = ['/avatars/1/purged.webp?size=64', '/avatars/1/purged.png?size=80'];
     for (const path of paths) {
@@ -131,7 +131,7 @@ describe('three replicas behind nginx', () => {
     }
   });
 
-  test('one that is killed under load fails only its own requests, and these succeed on a retry', async () => {
+  test('lose only the requests of a replica that is killed under load, and these succeed on a retry', async () => {
     const [, victim] = cluster.replicas;
     const load = startLoad();
     await untilRendering(victim);
@@ -152,7 +152,7 @@ describe('three replicas behind nginx', () => {
     await expectSameEverywhere(etags);
   });
 
-  test('all of them restarted under load, one after another, fail no request', async () => {
+  test('fail no request while each is restarted under load, one after another', async () => {
     const load = startLoad();
     for (const replica of cluster.replicas) {
       await untilRendering(replica);

@@ -57,7 +57,7 @@ export class FakeClock implements Clock {
     });
 }
 
-/** The parts of an app that a test may bring, instead of the memory and a worker process. */
+/** Parts of an app that a test can replace. By default, originals are in memory and a worker process renders them. */
 export type TestAppOptions = Pick<
   AppParts,
   'origin' | 'resultStore' | 'clientLimits' | 'siteDoubles' | 'wallClock'

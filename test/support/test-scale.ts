@@ -1,4 +1,4 @@
-/** Whether all rows of tables and long property tests run, as in CI. By default, a newcomer waits only for some. */
+/** Whether all rows of tables and long property tests run, as in CI. By default, `npm test` runs only some. */
 const isFull = process.env.TEST_SCALE === 'full';
 
 /** Returns `full` with `TEST_SCALE=full`, and `short` by default. */

@@ -1,6 +1,6 @@
 /**
- * The contract a second time, written only from its text: the meaning of a request target, or its faults. Shares no code
- * with the service, so that both do not make the same mistake.
+ * A second implementation of the contract, written only from its text: the meaning of a request target, or its faults.
+ * It shares no code with the service, so that the two do not make the same mistake.
  */
 
 export type Quality = 'high' | 'low' | 'lossless';
@@ -79,7 +79,7 @@ export function segmentsOf({ path }: Row) {
     }));
 }
 
-/** Literals of all paths: in place of an id, they make the path unknown. */
+/** Literals of all paths; a path with one of them instead of an id is unknown. */
 export const pathWords: readonly string[] = [
   ...new Set(rows.flatMap((each) => segmentsOf(each).flatMap(({ word }) => word ?? []))),
 ];

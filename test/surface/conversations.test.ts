@@ -95,8 +95,8 @@ function isFinal({ version, headers }: ValidRequest): boolean {
   const options = headers.flatMap(([name, value]) =>
     name.toLowerCase() === 'connection' ? value.toLowerCase().split(/[ ,]+/) : [],
   );
-  if (version === '1.0') return true; // never drawn with keep-alive
-  // Without `100 Continue`, the client may still send its body; after an upgrade request, another protocol.
+  if (version === '1.0') return true; // never generated with keep-alive
+  // Without `100 Continue`, the client may still send its body; after an upgrade request, it may send another protocol.
   const isWaiting = headers.some(([name]) => ['expect', 'upgrade'].includes(name.toLowerCase()));
   return options.includes('close') || isWaiting;
 }

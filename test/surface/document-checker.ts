@@ -37,7 +37,7 @@ export class DocumentChecker {
     const { status, body } = response;
     const method = body.length === 0 ? 'HEAD' : 'GET';
     const deviations = findErrorDeviations(method, response);
-    // The document does not have unknown methods, which are rejected before they have an id.
+    // The document omits unknown methods: they are rejected before the request gets an id.
     const ofUnknownMethod = [404, 405].includes(status) ? ['there is no X-Request-Id'] : [];
     expect(deviations.filter((each) => !ofUnknownMethod.includes(each))).toEqual([]);
   }

@@ -11,7 +11,7 @@ const OF_THE_EXCHANGE = [
   ...['date', 'connection', 'keep-alive', 'cache-status', 'server-timing', 'x-request-id'],
 ];
 
-/** Media with a known plain GET, with which all other responses must agree. */
+/** Media whose response to a plain GET is known; all other responses must agree with it. */
 export interface Learned {
   readonly kind: 'media';
   readonly response: WireResponse;
@@ -19,7 +19,7 @@ export interface Learned {
   readonly etag: string | undefined;
   readonly isPassthrough: boolean;
   readonly isOfSite?: boolean;
-  /** A default avatar, which passes no stage. */
+  /** Whether it is a default avatar, whose response has no `Server-Timing`. */
   readonly isShipped?: boolean;
   readonly changedAtSeconds: number | undefined;
   /** Expected lifetime for a URL that does not expire. */
@@ -199,9 +199,9 @@ export function checkMedia(
   const { headers, body } = response;
   const { body: whole, headers: plain } = learned.response;
   const cacheStatus = learned.isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit';
-  expect(headers['cache-status']).toBe(cacheStatus); // for any Cache-Control of the client
+  expect(headers['cache-status']).toBe(cacheStatus); // whatever Cache-Control the client sends
   if (learned.isShipped === true) expect(headers).not.toHaveProperty('server-timing');
-  // The first bytes of external media are cached.
+  // The first bytes of external media are cached, so the origin may take no time.
   const withoutStage = learned.isOfSite && learned.isPassthrough ? 'origin;dur=0' : 'store';
   expect(headers['server-timing'] ?? withoutStage).toMatch(
     learned.isPassthrough ? /^origin;dur=[\d.]+$/ : /^store/,

@@ -1,4 +1,4 @@
-/** Sections 8 to 10 of the contract a second time, written only from their text: signatures and what they permit. */
+/** A second implementation of sections 8 to 10 of the contract, written only from their text. */
 
 import { createHmac } from 'node:crypto';
 import { parametersOf, splitTarget } from './contract-oracle.ts';
@@ -106,7 +106,7 @@ export function expectedUpload(
   const isTooLarge = body.length > Math.min(maxBytes, terms.mb ?? maxBytes);
   if (isTooLarge && framing === 'length') return [413, 'PAYLOAD_TOO_LARGE'];
   if (isThere(key) && terms.o !== true) return [409, 'MEDIA_EXISTS'];
-  if (isSaidToBePicture(terms.ct ?? contentType ?? '') && formatOf(body) === 'unknown') {
+  if (isDeclaredPicture(terms.ct ?? contentType ?? '') && formatOf(body) === 'unknown') {
     return [415, 'UNSUPPORTED_MEDIA_TYPE'];
   }
   if (isTooLarge) return [413, 'PAYLOAD_TOO_LARGE'];
@@ -130,7 +130,7 @@ export function capabilityOf(json: string, key: string = KEYS[0]): string {
   return `${payload}.${sign(payload, 'base64url', key)}`;
 }
 
-function isSaidToBePicture(type: string): boolean {
+function isDeclaredPicture(type: string): boolean {
   const [name = ''] = type.toLowerCase().split(';');
   return /^image\/(a?png|jpeg|webp|gif|avif|hei[cf])$/.test(name.trim());
 }

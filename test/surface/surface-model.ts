@@ -32,7 +32,7 @@ import { endOf, expectedUpload, isRelayPath, readExternalPath } from './signed-o
 import { formatRequest, MARKER, type ValidRequest } from './surface-requests.ts';
 import { CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
 
-/** Meaning of a target: a row of the contract, the verdict, and the expiry. */
+/** Meaning of a target: its row of the contract, the verdict, and the expiry. */
 interface TargetInfo {
   readonly template: string | undefined;
   readonly verdict: Verdict | { readonly kind: Exclude<TargetKind, Verdict['kind']> };

@@ -14,7 +14,7 @@ export interface Original {
   readonly disposition: 'inline' | 'attachment';
   /** Error of unchanged external media. Omit for media that are sent. */
   readonly shown?: 415;
-  /** It was uploaded through the service, so its date is unknown. */
+  /** Whether it was uploaded through the service, so that its date is unknown. */
   readonly isUploaded?: true;
   /** Headers of another site. */
   readonly ofSite?: { readonly hasValidator: boolean; readonly cacheControl: string };

@@ -51,6 +51,6 @@ function childrenOf(pid: number): number[] {
       (readProcessFile(pid, `task/${thread}/children`).match(/\d+/g) ?? []).map(Number),
     );
   } catch {
-    return []; // gone in between
+    return []; // exited meanwhile
   }
 }

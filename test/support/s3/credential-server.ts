@@ -55,7 +55,7 @@ export async function useCredentialServer(source: CredentialSource, lifetimeMs =
   }
   onTestFinished(() => void vi.unstubAllEnvs());
   return {
-    /** Falls silent for so many requests. */
+    /** Fails the next requests, by default until `speak` is called. */
     silence: (kind: Silence, times = Number.POSITIVE_INFINITY) => {
       silence = { kind, times };
     },

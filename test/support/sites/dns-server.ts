@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { atEnd } from '../at-end.ts';
 
-/** Records by name: addresses, or the name that this one is an alias of. */
+/** Records by name: addresses, or another name, of which the key is an alias. */
 type DnsNames = Readonly<Record<string, readonly string[]>>;
 
 /** Delays the response to a query for an IP version. */
