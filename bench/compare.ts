@@ -16,17 +16,17 @@ const RESULTS = 'bench/RESULTS.md';
 
 const { values } = parseArgs({
   options: {
-    /** All contests in two minutes, with turns too short to check the gates. */
+    /** Runs all contests in two minutes, with turns too short to check the gates. */
     quick: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
-    /** Part of a contest's name: only these; may be given several times. */
+    /** Part of a contest's name, to run only matching contests; repeatable. */
     only: { type: 'string', multiple: true, default: [''] },
-    /** `NAME TARGET COMMAND…`, as `parsePeer` reads it; may be given several times. */
+    /** `NAME TARGET COMMAND…`, parsed by `parsePeer`; repeatable. */
     peer: { type: 'string', multiple: true, default: [] },
-    /** Whether likeness and bytes of stills are measured too. */
+    /** Whether to measure the likeness and size of stills, too. */
     likeness: { type: 'boolean', default: false },
-    /** Whether the report is added to `bench/RESULTS.md`. */
+    /** Whether to add the report to `bench/RESULTS.md`. */
     write: { type: 'boolean', default: false },
   },
 });
@@ -34,11 +34,11 @@ const { quick: isQuick } = values;
 if (isQuick && values.write) throw new Error('--write: a quick run checks no gates');
 if (values.likeness) requireLikenessTools();
 const turns = isQuick
-  ? { rounds: 1, turnMs: 400, practiceTurns: 1 }
+  ? { rounds: 1, turnMs: 400, warmUpTurns: 1 }
   : {
       rounds: Math.ceil(parsePositive('rounds', values.rounds)),
       turnMs: parsePositive('seconds', values.seconds) * 1000,
-      practiceTurns: 15,
+      warmUpTurns: 15,
     };
 const all = createContests(values.peer.map(parsePeer));
 const contests = all.filter(({ name }) => values.only.some((part) => name.includes(part)));

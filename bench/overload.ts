@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import {
   formatCriteria,
   formatMs,
-  formatShare,
+  formatPercent,
   formatTable,
   joinParts,
   parsePositive,
@@ -24,9 +24,9 @@ import { ROUNDS, runExperiment } from './overload/run.ts';
 
 const { values } = parseArgs({
   options: {
-    /** Length of a phase. */
+    /** Duration of a phase. */
     seconds: { type: 'string', default: '15' },
-    /** Whether a few originals that take as long as a render may replace the many animations. */
+    /** Whether the flood is a few originals that render until the timeout, instead of many animations. */
     costly: { type: 'boolean', default: false },
   },
 });
@@ -51,7 +51,7 @@ publishReport(values.costly ? 'costly.md' : 'overload.md', report, criteria);
 
 /** Formats a row for each sort and status. */
 function formatRows(title: string, phases: readonly Phase[]): string[][] {
-  const others = formatShare(Math.max(...phases.map(({ othersShare }) => othersShare)));
+  const others = formatPercent(Math.max(...phases.map(({ othersFraction }) => othersFraction)));
   return (Object.keys(phases[0]?.loads ?? {}) as Sort[]).flatMap((sort) => {
     const late = phases.flatMap(({ loads }) => loads[sort]?.latenessMs ?? []);
     const statuses = new Set(findResponses(phases, sort).map(({ status }) => status));
@@ -59,7 +59,7 @@ function formatRows(title: string, phases: readonly Phase[]): string[][] {
       const responses = findResponses(phases, sort, status);
       return [
         ...[title, sort, `${status} × ${responses.length}`],
-        ...[0.5, 0.95, 0.99, 1].map((share) => formatMs(timeOf(responses, share))),
+        ...[0.5, 0.95, 0.99, 1].map((fraction) => formatMs(timeOf(responses, fraction))),
         ...[formatMs(quantile(late, 0.99)), others],
       ];
     });

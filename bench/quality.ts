@@ -19,10 +19,10 @@ const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_16
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
 
-/** Changes of Darkroom's way to render a photograph. */
+/** Deviations from Darkroom's rendering of a photograph. */
 interface Recipe {
   readonly resize?: ResizeOptions;
-  /** Whether to resize linear light, approximated by an exponent, instead of sRGB's values. */
+  /** Whether to resize in linear light, approximated by an exponent, instead of sRGB values. */
   readonly isLinear?: boolean;
   readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
@@ -42,7 +42,7 @@ const steps = (title: string, values: readonly number[], setting: string): Recip
     values.map((value) => [`${title} ${value}`, { encoder: { [setting]: value } }]),
   );
 
-/** Recipes by the format of the result; the first is Darkroom's, with which the others are compared. */
+/** Recipes by output format; the others are compared with the first, which is Darkroom's. */
 const recipes: Readonly<Record<'webp' | 'jpeg' | 'png', Recipes>> = {
   webp: {
     Darkroom: {},
@@ -71,7 +71,7 @@ async function render(
   format: keyof typeof recipes,
   { resize, isLinear = false, encoder }: Recipe,
 ): Promise<Buffer> {
-  // As the service does it: a PNG is exact at any quality but `low`.
+  // As in the service, a PNG is lossless at any quality except `low`.
   const fastShrinkOnLoad = format !== 'png';
   const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
   if (isLinear) image.gamma(2.2);

@@ -16,7 +16,7 @@ const place = (['bucket', 'disk'] as const).find((it) => it === values.originals
 if (place === undefined) throw new Error('--originals: expected bucket or disk');
 const durationMs = parsePositive('minutes', values.minutes) * 60_000;
 const seed = parsePositive('seed', values.seed);
-// The first Ctrl-C ends the load, and the soak reports what it found; the second one ends everything.
+// The first Ctrl-C ends the load, and the soak writes its report; the second one ends the process.
 const over = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => over.abort());
 const { criteria, report } = evaluateSoak(await runSoak(durationMs, seed, place, over));

@@ -14,13 +14,13 @@ import type { Service } from '../harness/service.ts';
 export interface Stage {
   readonly rounds: number;
   readonly turnMs: number;
-  /** Most turns that each contestant practises before the first round, up to `PRACTISED` responses. */
-  readonly practiceTurns: number;
+  /** Maximum number of warm-up turns of a contestant; its warm-up also ends after `WARM_UP_RESPONSES` responses. */
+  readonly warmUpTurns: number;
   readonly generator: LoadGenerator;
   readonly originals: Originals;
-  /** Whether pictures are compared too, which takes longer than making them. */
+  /** Whether to compare pictures, too; this takes longer than rendering them. */
   readonly isLikenessWanted: boolean;
-  /** Servers besides the contestants, which run until all contests are over. */
+  /** Servers other than contestants; they run until all contests are over. */
   readonly helpers: Service[];
 }
 
@@ -31,7 +31,7 @@ export interface Contest {
   readonly clients: number;
   /** Whether clients request the same paths again and again; otherwise each path once. */
   readonly isRepeated: boolean;
-  /** Least ratios of the first contestant's responses a second to those of others, by their names. */
+  /** Minimum ratio of the first contestant's responses a second to another contestant's, by its name. */
   readonly gates: Readonly<Record<string, number>>;
   /** Lists the contestants; the first one is compared with the others. */
   readonly enter: (stage: Stage) => Promise<readonly Contestant[]>;
@@ -40,11 +40,11 @@ export interface Contest {
 export interface Contestant {
   readonly name: string;
   readonly start: () => Promise<Service>;
-  /** Paths that clients request of it. */
+  /** Paths that clients request. */
   readonly paths: readonly string[];
-  /** Rejects if its responses are not those that the contest is about. */
+  /** Rejects if the server's responses are not comparable, for example of another size. */
   readonly check: (origin: string) => Promise<unknown>;
-  /** Measures more after each turn. */
+  /** Takes additional measurements after each turn. */
   readonly inspect?: ((origin: string) => Promise<Turn>) | undefined;
 }
 
@@ -59,30 +59,30 @@ export interface Entry {
 
 export interface Outcome extends Pick<Contest, 'name' | 'note' | 'gates'> {
   readonly entries: readonly Entry[];
-  /** Contestants that could not take part, with the reason. */
+  /** Names of contestants that could not take part, with the reasons. */
   readonly absences: readonly (readonly [name: string, why: string])[];
 }
 
 /**
- * Responses after which V8 has compiled what runs often: a miss takes Darkroom's main process 3 ms of CPU at first, and
- * 1.5 ms after these.
+ * Number of responses after which V8 has compiled the hot code: a miss takes Darkroom's main process 3 ms of CPU at
+ * first, and 1.5 ms afterwards.
  */
-const PRACTISED = 10_000;
+const WARM_UP_RESPONSES = 10_000;
 
 /**
- * Starts the contestants that can run here and pass their check, and notes the absence of the others. All practise, each
- * long enough; then they take turns (A B C A B C), each with the whole machine.
+ * Starts the contestants that can run on this machine and pass their check; records why others are absent. After a
+ * warm-up of each, they take turns (A B C A B C), and each has the entire machine during its turn.
  *
  * @throws Error if the first one cannot take part, or if a response has another status than 200
  */
 export async function hold(contest: Contest, stage: Stage): Promise<Outcome> {
   const { name, note, gates, clients, isRepeated, enter } = contest;
-  const { rounds, turnMs, practiceTurns, generator } = stage;
+  const { rounds, turnMs, warmUpTurns, generator } = stage;
   const absences: [string, string][] = [];
   const players: { contestant: Contestant; server: Service; turns: Turn[] }[] = [];
   const createLoad = ({ contestant, server }: (typeof players)[number], round: number): Load => {
-    const share = Math.floor(contestant.paths.length / (rounds + 1));
-    const part = contestant.paths.slice(round * share, (round + 1) * share);
+    const partLength = Math.floor(contestant.paths.length / (rounds + 1));
+    const part = contestant.paths.slice(round * partLength, (round + 1) * partLength);
     const paths = isRepeated ? contestant.paths : part;
     return { origin: server.origin, clients, durationMs: turnMs, isRepeated, paths };
   };
@@ -94,7 +94,7 @@ export async function hold(contest: Contest, stage: Stage): Promise<Outcome> {
         await contestant.check(server.origin);
         players.push({ contestant, server, turns: [] });
       } catch (error) {
-        if (players.length === 0) throw error; // the one that the others are compared with
+        if (players.length === 0) throw error; // without the first contestant, there is no comparison
         const why = error instanceof Error ? error.message : String(error);
         absences.push([contestant.name, why.replaceAll(/\s+/g, ' ')]);
         await server?.stop();
@@ -103,7 +103,7 @@ export async function hold(contest: Contest, stage: Stage): Promise<Outcome> {
     for (const player of players) {
       const load = { ...createLoad(player, 0), isRepeated: true };
       let practised = 0;
-      for (let turn = 0; turn < practiceTurns && practised < PRACTISED; turn += 1) {
+      for (let turn = 0; turn < warmUpTurns && practised < WARM_UP_RESPONSES; turn += 1) {
         practised += (await generator.run(load)).responses.length;
       }
     }
@@ -121,7 +121,7 @@ export async function hold(contest: Contest, stage: Stage): Promise<Outcome> {
   return { name, note: `${note} ${clients} clients.`, gates, entries, absences };
 }
 
-/** Drives a load at a server, and measures the load, the server with its descendants, and the machine. */
+/** Sends a load to a server, and measures the load, the server with its descendants, and the machine. */
 async function measure(generator: LoadGenerator, server: Service, load: Load): Promise<Turn> {
   const readCpuSeconds = () => ({
     all: readTreeCpuSeconds(server.pid),

@@ -16,8 +16,8 @@ export interface Renderer {
 }
 
 /**
- * Settings without caches. Clients wait as long as for other servers, which refuse nothing: `bench:overload` measures what
- * Darkroom refuses on a busy machine.
+ * Settings without caches, and with long timeouts, because other servers reject no requests. `bench:overload` measures
+ * which requests Darkroom rejects on a busy machine.
  */
 export const COLD = {
   CACHE_MEMORY_BYTES: '0',
@@ -31,7 +31,7 @@ export const darkroom: Renderer = {
   targetOf: ({ darkroomPath }) => darkroomPath,
 };
 
-/** Ceiling: sharp in the process that serves. */
+/** Upper bound: sharp in the server's own process. */
 const rawSharp: Renderer = {
   name: 'raw sharp',
   start: (directory) => startOwn('raw-sharp', directory),
@@ -77,13 +77,13 @@ export function parsePeer(option: string): Renderer {
   };
 }
 
-/** Creates a contestant that renders; each round takes another part of the renderings. */
+/** Creates a contestant that renders; each round requests other renderings. */
 export function createRenderer(
   { name, start, targetOf }: Renderer,
   renderings: readonly Rendering[],
   { originals: { directory }, isLikenessWanted }: Stage,
 ): Contestant {
-  // One rendering of each format; no round gets as far as the end of the list.
+  // One rendering of each format, from the end of the list, which no round reaches.
   const samples = new Map(renderings.map((rendering) => [rendering.format, rendering])).values();
   const isMeasured = isLikenessWanted && !renderings.some(({ isAnimated }) => isAnimated);
   return {
@@ -99,7 +99,7 @@ export function createRenderer(
   };
 }
 
-/** Creates a contestant that sends what it has; the check puts all paths into its cache. */
+/** Creates a contestant that sends stored responses; its check caches all paths. */
 export function createSender(
   name: string,
   start: Contestant['start'],
@@ -111,7 +111,7 @@ export function createSender(
   return { name, start, paths, check };
 }
 
-/** Rejects a server that sends the original, or another size: it would have less to do. */
+/** Rejects a server that sends the original or another size, because it would do less work. */
 async function checkImage(
   origin: string,
   target: string,
@@ -121,12 +121,12 @@ async function checkImage(
   const describe = (isMoving: boolean, name: string, width: number): string =>
     `${isMoving ? 'an animated' : 'a still'} ${name} of ${width} px`;
   const wanted = describe(isAnimated, format, widthPx);
-  const facts = await sharp(body).metadata();
-  const sent = describe((facts.pages ?? 1) > 1, facts.format, facts.width);
+  const metadata = await sharp(body).metadata();
+  const sent = describe((metadata.pages ?? 1) > 1, metadata.format, metadata.width);
   if (sent !== wanted) throw new Error(`sends ${sent} instead of ${wanted}`);
 }
 
-/** Measures the size and the distance from an exact reduction of a server's pictures; means of these renderings. */
+/** Returns the mean size of a server's pictures, and their mean distance from an exact reduction. */
 async function measureLikeness(
   directory: string,
   renderings: readonly Rendering[],

@@ -18,19 +18,19 @@ import {
 const RENDER_CLIENTS = 8;
 const HIT_CLIENTS = 16;
 
-/** Number of stills of a client's picker, and of clients that open theirs at the same time. */
+/** Number of stills in a client's emoji picker, and of clients that open their pickers at the same time. */
 const PICKED = 300;
 const PICKER_CLIENTS = 64;
 
-/** Clients of another site: as many as Darkroom's connections to one host. */
+/** Number of clients that request media of another site: Darkroom's maximum of connections to one host. */
 const SITE_CLIENTS = 2;
 const SITE_LATENCY_MS = 20;
 const SITE_KEY = 'a-key-that-signs-in-benchmarks-alone';
 
-/** Headers that Node's HTTP server adds by itself. */
+/** Headers that Node's HTTP server adds. */
 const OF_CONNECTION = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding']);
 
-/** Beginning of a film (ISO/IEC 14496-12, a box `ftyp`), since Darkroom sniffs the type of what it sends. */
+/** Start of a video (ISO/IEC 14496-12, a box `ftyp`), because Darkroom detects the type from the content. */
 const FILM_HEAD = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp41', 'latin1');
 const FILM_KEY = 'attachments/1/2/film.mp4';
 const FILM_BYTES = 500 * 2 ** 20;
@@ -40,7 +40,7 @@ type ListRenderings = (originals: Originals) => Promise<readonly Rendering[]>;
 /**
  * Lists all contests.
  *
- * @param peers servers that render, in addition to the standard ones
+ * @param peers rendering servers in addition to the standard ones
  */
 export function createContests(peers: readonly Renderer[]): readonly Contest[] {
   const cold = (
@@ -135,7 +135,7 @@ function hits(
       const sender = createSender('Darkroom', () => startCaching(directory), paths);
       const { origin, stop } = await sender.start();
       const { body, headers } = await fetchOk(origin, paths[0] ?? '/')
-        .then(() => fetchOk(origin, paths[0] ?? '/')) // now it is a hit
+        .then(() => fetchOk(origin, paths[0] ?? '/')) // the next request is a hit
         .finally(stop);
       const fields = Object.fromEntries([...headers].filter(([key]) => !OF_CONNECTION.has(key)));
       const startFastify = () => startOwn('fastify', String(body.length), JSON.stringify(fields));

@@ -6,39 +6,39 @@ import {
   formatBytes,
   formatCriteria,
   formatMs,
-  formatShare,
+  formatPercent,
   formatTable,
   joinParts,
   quantile,
 } from '../harness/report.ts';
 import type { Entry, Outcome } from './contest.ts';
 
-/** Columns of the report. CPU and memory are of a process tree; idle time and others' are of the machine. */
+/** Columns of the report. CPU and memory refer to a process tree; `Idle` and `Others` refer to the machine. */
 const columns: Readonly<
   Record<string, readonly [title: string, format: (value: number) => string]>
 > = {
   perSecond: ['Responses/s', (value) => value.toFixed(value < 100 ? 1 : 0)],
   cpuMsEach: ['CPU each', formatMs],
   mainCpuMsEach: ['of it the first process', formatMs],
-  idleShare: ['Idle', formatShare],
+  idleFraction: ['Idle', formatPercent],
   p50Ms: ['p50', formatMs],
   p99Ms: ['p99', formatMs],
   peakBytes: ['Peak memory', formatBytes],
   bytesEach: ['Bytes', formatBytes],
   butteraugli: ['Butteraugli', (value) => value.toFixed(2)],
   ssimulacra: ['SSIMULACRA', (value) => value.toFixed(4)],
-  othersShare: ['Others', formatShare],
+  othersFraction: ['Others', formatPercent],
 };
 
-type Ratio = readonly [value: number, least: number, most: number];
+type Ratio = readonly [value: number, min: number, max: number];
 
 const valuesOf = ({ turns }: Entry, name: string): number[] =>
   turns.flatMap((turn) => turn[name] ?? []);
 
 /**
- * Compares two contestants' responses a second round by round, since both had a round at about the same time.
+ * Compares two contestants' responses a second round by round: their turns of one round are close in time.
  *
- * @returns the ratio of their medians, and the least and most of the rounds
+ * @returns the ratio of their medians, and the minimum and maximum ratio of a round
  */
 function compare(one: Entry | undefined, other: Entry | undefined): Ratio | undefined {
   if (one === undefined || other === undefined) return undefined;
@@ -48,7 +48,7 @@ function compare(one: Entry | undefined, other: Entry | undefined): Ratio | unde
   return [ratio, Math.min(ratio, ...rounds), Math.max(ratio, ...rounds)];
 }
 
-/** Compares what was measured with the gates. */
+/** Compares the measurements with the gates. */
 export function checkGates(outcomes: readonly Outcome[]): readonly Criterion[] {
   return outcomes.flatMap(({ name, gates, entries: [first, ...others] }) =>
     Object.entries(gates).map(([to, atLeast]): Criterion => {
@@ -103,8 +103,8 @@ function formatOutcome({ name, note, entries }: Outcome, hasRatios: boolean): st
 
 function formatRatio(ratio: Ratio | undefined): string {
   if (ratio === undefined) return '–';
-  const [value, least, most] = ratio.map((it) => it.toFixed(2));
-  return `${value} (${least} to ${most})`;
+  const [value, min, max] = ratio.map((it) => it.toFixed(2));
+  return `${value} (${min} to ${max})`;
 }
 
 function readCommit(): string {
@@ -113,7 +113,7 @@ function readCommit(): string {
   return git('rev-parse', '--short', 'HEAD') + (isChanged ? ' with changes' : '');
 }
 
-/** Reads the versions of what is compared. */
+/** Reads the versions of the compared programs. */
 function readVersions(): string[] {
   const packages = { sharp: 'sharp', IPX: 'ipx', Fastify: 'fastify' };
   const versions = Object.entries(packages).map(([name, directory]) => {

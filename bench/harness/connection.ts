@@ -3,21 +3,21 @@ import { connect, type Socket } from 'node:net';
 /** Time without a byte after which a response counts as failed. */
 const SILENCE_MS = 90_000;
 
-/** Size of the one buffer that each connection reads into again and again: a large body costs only the reading. */
+/** Size of the buffer that each connection reuses, so that a large body causes no allocations. */
 const READ_BYTES = 64 * 1024;
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 
-/** Response, as far as a load needs it. */
+/** Properties of a response that a load records. */
 export interface Received {
-  /** 0 if no whole response came. */
+  /** 0 without a complete response. */
   readonly status: number;
   readonly isHit: boolean;
 }
 
 /**
- * Connection with one request at a time. It shares the machine with the server, so it does as little as possible: it
- * parses only the head, and a response without `Content-Length` counts as failed.
+ * Connection with one request at a time. It uses little CPU, because it runs on the server's machine: it parses only
+ * the head, and a response without `Content-Length` counts as failed.
  */
 export class Connection {
   readonly #host: string;

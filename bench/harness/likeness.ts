@@ -29,7 +29,7 @@ export async function measureDistance(reference: Buffer, picture: Uint8Array) {
   );
   const butteraugli = Number(/3-norm: ([\d.]+)/.exec(butteraugliText)?.[1]);
   const ssimulacra = Number(ssimulacraText.trim().split(/\s+/)[0]);
-  if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');
+  if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools printed no distance.');
   return {
     /** 3-norm: 0 means equal, 1 just noticeable. */
     butteraugli,
@@ -53,10 +53,10 @@ const sampleOf = Uint16Array.from({ length: MAX_16 + 1 }, (_, sample) => {
 });
 
 /**
- * Reduces a photograph exactly: all of its pixels, as linear light, with Lanczos' kernel; returns a PNG of 16 bits. The
- * transfer functions are here because sharp 0.35 writes black out of its linear colour space.
+ * Resizes a photograph exactly: from all pixels, in linear light, with Lanczos' kernel. Returns a PNG of 16 bits. This
+ * module has its own transfer functions because sharp 0.35 writes black when it converts from linear light.
  *
- * @param height that of the proportions, if it is not given
+ * @param height omit to keep the proportions
  */
 export async function renderReference(
   source: Buffer,

@@ -3,20 +3,20 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import type { Load, LoadReport, LoadResult } from './load.ts';
 
-/** Process that drives loads, seen from its parent. */
+/** Child process that generates loads. */
 export class LoadGenerator {
   readonly #child: ChildProcess;
   /** Whether it runs at a higher priority than other processes. */
   readonly isPreferred: boolean;
 
   /**
-   * @param wantsPreference whether to run at a higher priority if the host allows it (root, as a rule): then times contain
-   *   the service's delay and not the generator's own wait for a core
+   * @param wantsPreference whether to run at a higher priority, which usually needs root: measured times then include
+   *   the service's delay, but not the generator's own wait for a core
    */
   constructor(wantsPreference = false) {
     this.#child = fork(new URL('./load.js', import.meta.url), {
       serialization: 'advanced',
-      // A session of its own, since Linux shares cores between sessions before it compares priorities.
+      // In its own session, because Linux divides cores among sessions before it compares priorities.
       detached: true,
     });
     this.isPreferred = wantsPreference && prefer(this.#child.pid ?? 0);

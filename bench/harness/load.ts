@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection, type Received } from './connection.ts';
 
-/* Entry of a load generator's process. */
+/* Entry point of a load generator's process. */
 
 /** GETs of a list of paths, each read to its end. */
 export type Load = {
@@ -10,11 +10,11 @@ export type Load = {
   readonly durationMs: number;
 } & (
   | {
-      /** Open loop: requests at even distances, regardless of the responses; the list repeats. */
+      /** Open loop: requests at regular intervals, regardless of the responses; the list repeats. */
       readonly perSecond: number;
     }
   | {
-      /** Closed loop: each client requests the next path once it has its response. */
+      /** Closed loop: each client requests the next path after its response. */
       readonly clients: number;
       /** Whether the list repeats; otherwise it must be long enough. */
       readonly isRepeated?: boolean;
@@ -23,7 +23,7 @@ export type Load = {
 
 /** Response with its times. */
 export interface LoadResponse extends Received {
-  /** Since the load began. */
+  /** Time since the start of the load. */
   readonly startedMs: number;
   readonly totalMs: number;
 }
@@ -31,15 +31,15 @@ export interface LoadResponse extends Received {
 export interface LoadResult {
   readonly responses: readonly LoadResponse[];
   readonly seconds: number;
-  /** Delay of each request of an open loop, which is the generator's own fault. */
+  /** Delay between the scheduled and the actual time of each request of an open loop. */
   readonly latenessMs: readonly number[];
 }
 
-/** Outcome of a load, as this process reports it. */
+/** Outcome of a load, sent to the parent process. */
 export type LoadReport = LoadResult | { readonly failure: string };
 
 /** Pause of a client after a 503, so that it does not spin. */
-const PAUSE_AFTER_REFUSAL_MS = 100;
+const PAUSE_AFTER_503_MS = 100;
 
 /**
  * Drives a load to its end and waits for the last response.
@@ -70,7 +70,7 @@ async function drive(load: Load): Promise<LoadResult> {
       const path = paths[isRepeated ? next % paths.length : next];
       if (path === undefined) throw new Error(`All ${paths.length} paths are used up.`);
       next += 1;
-      if ((await request(path)) === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
+      if ((await request(path)) === 503) await sleep(PAUSE_AFTER_503_MS);
     }
   };
   const pending: Promise<unknown>[] = [];

@@ -6,21 +6,21 @@ import { readImageHeader } from '../../src/formats/containers.ts';
 import { readFixtures } from './fixtures.ts';
 import { Random } from './random.ts';
 
-/** Photographs that all drawings are cut from. */
+/** Photographs from which all drawings are cropped. */
 export const PHOTOS = [
   'attachments/1/1/country-lane.jpg',
   'attachments/1/2/waterfall.jpg',
   'attachments/1/12/red-panda.jpg',
 ].map((key) => join('fixtures/originals', key));
 
-/** Original that the bench made or found. */
+/** Original that the benchmark created or found. */
 interface Drawing {
   readonly format: SourceFormat;
   readonly widthPx: number;
   readonly bytes: Buffer;
 }
 
-/** Rendering that clients request of each server in its own words. */
+/** Rendering that clients request from each server, with a URL of that server's API. */
 export interface Rendering {
   /** Path of the original below the directory. */
   readonly path: string;
@@ -41,16 +41,16 @@ const PHOTO_WIDTHS_PX = [1730, 2360, 1910, 2000, 2090, 2180, 2270, 1820, 2400, 1
 const FIT_WIDTHS_PX = Array.from({ length: 17 }, (_, step) => 480 + 10 * step);
 const sizeOfPhoto = (widthPx: number) => ({ widthPx, heightPx: Math.round((widthPx * 2) / 3) });
 
-/** Edges of avatars as people upload them. */
+/** Edges of avatars that users upload. */
 const AVATAR_EDGES_PX = [256, 512, 768, 1024];
 const AVATAR_SIZES = [16, 32, 48, 64, 80, 100, 128, 160, 240, 256];
 const EMOJI_SIZES = [20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80];
 const STICKER_SIZES = [128, 160, 240, 256, 300];
 
-/** Size of the stills of a client's picker. */
+/** Size of the stills in a client's emoji picker. */
 const PICKER_PX = 48;
 
-/** Edge of a photograph that takes some 15 s of a core without loss: as long as a render may. */
+/** Edge of a photograph whose lossless render takes about 15 s of a core: the maximum duration of a render. */
 const COSTLY_EDGE_PX = 5_000;
 
 const kinds = {
@@ -105,7 +105,7 @@ const kinds = {
   },
 } satisfies Readonly<Record<string, Kind>>;
 
-/** More renderings than a contest requests, since it requests each once. */
+/** More renderings than a contest requests, because it requests each once. */
 const MANY = 20_000;
 
 /** Directory of originals. */
@@ -119,22 +119,22 @@ export class Originals {
     this.#isQuick = isQuick;
   }
 
-  /** Lists at least so many renderings of a kind, in random order; the first call draws its originals. */
-  list(kind: keyof typeof kinds, least = MANY): Promise<readonly Rendering[]> {
-    const making = this.#made.get(kind) ?? this.#make(kinds[kind], least);
+  /** Lists at least `min` renderings of a kind, in random order; the first call draws their originals. */
+  list(kind: keyof typeof kinds, min = MANY): Promise<readonly Rendering[]> {
+    const making = this.#made.get(kind) ?? this.#make(kinds[kind], min);
     this.#made.set(kind, making);
     return making;
   }
 
   /**
-   * Writes drawings under ids from 0 up, in turn. Each drawing is there under many ids, as links to one file; to a server
-   * they are different originals.
+   * Writes drawings with ids from 0 up, in turn. A drawing has many ids, as links to one file, so that servers treat
+   * them as different originals.
    */
-  async #make({ draw, keyOf, renderingsOf }: Kind, least: number): Promise<Rendering[]> {
+  async #make({ draw, keyOf, renderingsOf }: Kind, min: number): Promise<Rendering[]> {
     const drawings = await draw(this.#isQuick);
     const files: string[] = [];
     const renderings: Rendering[] = [];
-    for (let id = 0; renderings.length < least; id += 1) {
+    for (let id = 0; renderings.length < min; id += 1) {
       const drawing = drawings[id % drawings.length];
       if (drawing === undefined) throw new Error('Nothing is drawn.');
       const path = keyOf(id, drawing.format);
@@ -182,12 +182,12 @@ function drawStills(
 
 type Film = readonly [format: 'gif' | 'webp', edgePx: number, frames: number];
 
-/** Draws square films of each photograph. */
+/** Draws square animations of each photograph. */
 function drawFilms(...films: readonly Film[]): Promise<Drawing[]> {
   return Promise.all(films.flatMap((film) => PHOTOS.map((photo) => drawFilm(photo, film))));
 }
 
-/** Moves a camera over a photograph: each frame differs everywhere, as in a film. */
+/** Moves a camera over a photograph, so that all pixels change between frames, as in a video. */
 async function drawFilm(photo: string, [format, widthPx, frames]: Film): Promise<Drawing> {
   const stepPx = 6;
   const ground = await sharp(photo)
@@ -208,7 +208,7 @@ async function drawFilm(photo: string, [format, widthPx, frames]: Film): Promise
   return { format, widthPx, bytes };
 }
 
-/** Directories below `fixtures` with stills as people upload them for emojis. */
+/** Directories below `fixtures` with stills that users would upload as emojis. */
 const PICKED_DIRECTORIES = [
   ...['originals/emojis', 'originals/stickers', 'originals/avatars', 'originals/icons'],
   ...['corpus/png-8', 'corpus/png-alpha', 'corpus/png-palette', 'corpus/jpeg-photo'],
@@ -217,7 +217,7 @@ const PICKED_DIRECTORIES = [
 ];
 const MAX_PICKED_BYTES = 100_000;
 
-/** Finds the stills of the corpus and the samples that are no smaller than the picker's. */
+/** Finds stills of the corpus and the samples that are at least as large as a picker's. */
 function findStills(): Drawing[] {
   return PICKED_DIRECTORIES.flatMap(readFixtures).flatMap(({ bytes }) => {
     const header = readImageHeader(bytes);

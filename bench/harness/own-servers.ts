@@ -6,10 +6,10 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OutputFormat, outputFormats } from '../../src/contract/image-formats.ts';
 
-/* Entry: runs one of these servers, by its name and options, on the port that `startServer` sets. */
+/* Entry point: runs one of these servers, by name and options, on the port that `startServer` sets. */
 const [name = '', ...options] = process.argv.slice(2);
 
-/** Servers by name. Each loads its libraries itself, since memory is measured. */
+/** Servers by name. Each loads only its own libraries, because memory is measured. */
 const servers: Readonly<Record<string, (...options: string[]) => Promise<Server>>> = {
   fastify: serveByFastify,
   directory: async (directory, delayMs) =>
@@ -20,7 +20,7 @@ const servers: Readonly<Record<string, (...options: string[]) => Promise<Server>
   ipx: serveByIpx,
 };
 
-/** Least cost of a hit with Fastify: sends the same buffer to everybody, with these headers (JSON). */
+/** Minimum cost of a hit with Fastify: every response is the same buffer, with these headers (JSON). */
 async function serveByFastify(bytes: string, headers: string): Promise<Server> {
   const { fastify } = await import('fastify');
   const body = Buffer.alloc(Number(bytes), 7);
@@ -32,8 +32,8 @@ async function serveByFastify(bytes: string, headers: string): Promise<Server> {
 }
 
 /**
- * Sends a file of a directory after a delay, and as much of S3 as readers need: GET and HEAD of `/{bucket}/{key}`, ranges,
- * ETag, If-None-Match and date, without credentials.
+ * Sends a file of a directory after a delay. Implements only the part of S3 that readers need: GET and HEAD of
+ * `/{bucket}/{key}`, ranges, ETag, If-None-Match and date, without credentials.
  */
 async function sendFile(
   request: IncomingMessage,
@@ -71,8 +71,8 @@ async function sendFile(
 }
 
 /**
- * Ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, but without
- * rules, limits or caches. Paths are `/{width}/{format}/{still|animated}/{path of the original}`.
+ * Upper bound: sharp in the server's own process, with Darkroom's encoder settings and its decoding of JPEG, but
+ * without rules, limits or caches. Paths are `/{width}/{format}/{still|animated}/{path of the original}`.
  */
 async function serveBySharp(directory: string): Promise<Server> {
   const { default: sharp } = await import('sharp');

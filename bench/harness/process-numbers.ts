@@ -38,18 +38,21 @@ export function readTree(pid: number) {
 }
 
 /**
- * Returns CPU seconds of a process and of all its descendants, including those that have ended. Not covered: those that
- * have ended in a PID namespace of their own.
+ * Returns CPU seconds of a process and of all its descendants, including those that have ended. Omits descendants that
+ * have ended in their own PID namespace.
  */
 export function readTreeCpuSeconds(pid: number): number {
   return sumOf(readTree(pid), (it) => it.cpuSeconds + it.endedChildrenCpuSeconds);
 }
 
 /**
- * Watches the machine until the returned function is called. Returns shares of its cores: the idle one, and that of all
- * processes but this one and its descendants. Time that a host takes from a virtual machine counts as others', too.
+ * Watches the machine until the returned function is called. That function returns the idle fraction of the cores, and
+ * the fraction used by processes other than this one and its descendants, including time stolen by the host.
  */
-export function watchMachine(): () => { readonly idleShare: number; readonly othersShare: number } {
+export function watchMachine(): () => {
+  readonly idleFraction: number;
+  readonly othersFraction: number;
+} {
   const read = () => ({ ...readMachineSeconds(), own: readTreeCpuSeconds(process.pid) });
   const before = read();
   return () => {
@@ -58,7 +61,7 @@ export function watchMachine(): () => { readonly idleShare: number; readonly oth
     const used = now.used - before.used;
     const all = Math.max(1 / TICKS_PER_SECOND, used + idle);
     const others = Math.max(0, used - (now.own - before.own));
-    return { idleShare: idle / all, othersShare: others / all };
+    return { idleFraction: idle / all, othersFraction: others / all };
   };
 }
 

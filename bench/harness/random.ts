@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** Returns a number from 0 (included) to 1 (excluded). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -15,17 +15,17 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** Returns an integer from `least` to `most`, both included. */
-  integer(least: number, most: number): number {
-    return least + Math.floor(this.next() * (most - least + 1));
+  /** Returns an integer from `min` to `max`, both inclusive. */
+  integer(min: number, max: number): number {
+    return min + Math.floor(this.next() * (max - min + 1));
   }
 
-  /** Returns a value between `least` and `most`; each decade is equally likely. */
-  spread(least: number, most: number): number {
-    return least * (most / least) ** this.next();
+  /** Returns a value between `min` and `max`; each decade is equally likely. */
+  spread(min: number, max: number): number {
+    return min * (max / min) ** this.next();
   }
 
-  /** Returns the time until the next of independent events, by their mean distance. */
+  /** Returns the time until the next independent event, for a mean interval. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.next());
   }
@@ -37,7 +37,7 @@ export class Random {
     return item;
   }
 
-  /** Picks item `i` as often as `weights[i]` says, relative to the sum of all weights. */
+  /** Picks item `i` with probability `weights[i]` divided by the sum of all weights. */
   pickWeighted<Item>(items: readonly Item[], weights: readonly number[]): Item {
     let target = this.next() * weights.reduce((sum, weight) => sum + weight, 0);
     const item = items.find((_, index) => {

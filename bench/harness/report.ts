@@ -28,14 +28,14 @@ export function parsePositive(option: string, text: string): number {
 }
 
 /**
- * Returns a quantile by the nearest rank: always a value that was measured, never one between two.
+ * Returns a quantile by the nearest rank: always a measured value, without interpolation.
  *
- * @param share 0.5 for the median, 0.99 for the 99th percentile
+ * @param fraction 0.5 for the median, 0.99 for the 99th percentile
  * @returns `undefined` if there are no values
  */
-export function quantile(values: readonly number[], share: number): number | undefined {
+export function quantile(values: readonly number[], fraction: number): number | undefined {
   const sorted = Float64Array.from(values).sort();
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+  return sorted[Math.max(0, Math.ceil(fraction * sorted.length) - 1)];
 }
 
 export function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {
@@ -88,7 +88,7 @@ export function formatMs(ms: number | undefined): string {
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB'];
 
-/** Formats bytes in the unit that gives a number from 1 to 1023: `1.5 GiB`; `undefined` is a dash. */
+/** Formats bytes as a number from 1 to 1023 with its unit: `1.5 GiB`; `undefined` is a dash. */
 export function formatBytes(bytes: number | undefined): string {
   if (bytes === undefined) return '–';
   const unit = Math.floor(Math.log2(Math.max(1, bytes)) / 10);
@@ -97,8 +97,8 @@ export function formatBytes(bytes: number | undefined): string {
   return `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)} ${BYTE_UNITS[power]}`;
 }
 
-export function formatShare(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
+export function formatPercent(fraction: number): string {
+  return `${(100 * fraction).toFixed(1)} %`;
 }
 
 /** Formats values with their counts, the most frequent first: `200 × 12, 503 × 2`. */

@@ -10,11 +10,11 @@ import { findFreePorts } from '../../test/support/processes/local-server.ts';
 import { startFlags } from '../../test/support/processes/start-flags.ts';
 import { REPORT_DIRECTORY } from './report.ts';
 
-/** Longest time until a server listens. */
+/** Maximum time until a server listens. */
 const START_TIMEOUT_MS = 20_000;
 const START_POLL_MS = 20;
 
-/** Server in a process of its own. */
+/** Server in its own process. */
 export type Service = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts the compiled service with the flags of `npm start`. */
@@ -42,11 +42,11 @@ export const bucketSettings = (endpoint: string) => ({
 });
 
 /**
- * Starts a server on a port of 127.0.0.1, which `PORT` says, and `{port}` in the command.
+ * Starts a server on a free port of 127.0.0.1, which it receives as `PORT` and as `{port}` in the command.
  *
- * @param name of its log in the directory of reports
- * @param environment all variables besides `PATH`, `HOST` and `PORT`
- * @throws Error with the server's output, if it ends or does not listen in time
+ * @param name name of its log in the directory of reports
+ * @param environment all variables except `PATH`, `HOST` and `PORT`
+ * @throws Error with the server's output, if it exits or does not listen in time
  */
 export async function startServer(
   name: string,
@@ -58,11 +58,11 @@ export async function startServer(
   const logFile = `${REPORT_DIRECTORY}/${name}.log`;
   const log = openSync(logFile, 'w');
   const words = command.map((word) => word.replace('{port}', String(port)));
-  // The server ends with this process (prctl(2)), but not by a Ctrl-C at the terminal.
+  // The kernel ends the server with this process (prctl(2)), but Ctrl-C at the terminal does not reach it.
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', ...words], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
-    // Straight into the file, so that no process has to read the log during a measurement.
+    // Directly into the file, so that no process reads the log during a measurement.
     stdio: ['ignore', log, log],
   });
   closeSync(log);
@@ -84,7 +84,7 @@ export async function startServer(
     origin: `http://127.0.0.1:${port}`,
     logFile,
     isAlive,
-    /** Sends SIGTERM, waits for the end, and kills the processes that it leaves; sends SIGKILL after `graceMs`. */
+    /** Sends SIGTERM, after `graceMs` SIGKILL, waits for the exit, and kills remaining child processes. */
     stop: async (graceMs = 5_000) => {
       const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
       child.kill('SIGTERM');
@@ -93,7 +93,7 @@ export async function startServer(
       try {
         process.kill(-pid, 'SIGKILL');
       } catch {
-        // Nothing is left of its group.
+        // The process group has no processes left.
       }
       return { code, signal };
     },
@@ -115,7 +115,7 @@ export async function fetchOk(origin: string, path: string) {
   return { headers: response.headers, body };
 }
 
-/** Makes a directory, and removes it when `use` ends or fails. */
+/** Creates a directory, and removes it after `use` has ended or failed. */
 export async function useTemporaryDirectory<Result>(
   use: (directory: string) => Promise<Result>,
 ): Promise<Result> {

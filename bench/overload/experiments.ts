@@ -1,12 +1,12 @@
 import type { LoadResponse, LoadResult } from '../harness/load.ts';
 import { type Criterion, formatCounts, formatMs, quantile } from '../harness/report.ts';
 
-/** Hits in memory, avatars, animated stickers, large photographs without loss. */
+/** Hits in memory, avatars, animated stickers, or large lossless photographs. */
 export type Sort = 'hits' | 'light' | 'heavy' | 'costly';
 
-/** Load of one sort: requests at even distances (as a share of the capacity of animations, or a rate), or clients. */
+/** Load of one sort: requests at regular intervals (a rate, or a multiple of the capacity), or clients. */
 export type Traffic = { readonly sort: Sort } & (
-  | { readonly share: number }
+  | { readonly ofCapacity: number }
   | { readonly perSecond: number }
   | { readonly clientsPerWorker: number }
 );
@@ -20,16 +20,16 @@ export interface Experiment {
   readonly headStartMs: number;
   /**
    * @param flooded all phases with the flood
-   * @param quiet all phases without it, as many and as long
+   * @param quiet all phases without it, equally many and equally long
    */
   readonly evaluate: (flooded: readonly Phase[], quiet: readonly Phase[]) => readonly Criterion[];
 }
 
 export interface Phase {
-  /** Loads by sort; of closed loads, the responses within the phase. */
+  /** Loads by sort; for a closed loop, the responses within the phase. */
   readonly loads: Readonly<Partial<Record<Sort, LoadResult>>>;
-  /** Share of the machine's cores that other processes used. */
-  readonly othersShare: number;
+  /** Fraction of the machine's cores that other processes used. */
+  readonly othersFraction: number;
 }
 
 /** Aims of the service under overload. */
@@ -40,7 +40,7 @@ const MAX_P95_RATIO = 2;
 
 const COSTLY_EVERY_MS = 4_000;
 
-/** Finds the responses of a sort in these phases; with `status`, only those that have it. */
+/** Finds the responses of a sort in these phases; with `status`, only responses with this status. */
 export function findResponses(
   phases: readonly Phase[],
   sort: Sort,
@@ -51,10 +51,10 @@ export function findResponses(
 }
 
 /** Returns a quantile of their times; `NaN` without responses. */
-export const timeOf = (responses: readonly LoadResponse[], share: number): number =>
+export const timeOf = (responses: readonly LoadResponse[], fraction: number): number =>
   quantile(
     responses.map(({ totalMs }) => totalMs),
-    share,
+    fraction,
   ) ?? Number.NaN;
 
 /** Hits and light renders, without and with animations at many times the capacity. */
@@ -64,12 +64,12 @@ export const manyAnimations: Experiment = {
     { sort: 'hits', perSecond: 50 },
     { sort: 'light', clientsPerWorker: 8 },
   ],
-  flood: { sort: 'heavy', share: 20 },
+  flood: { sort: 'heavy', ofCapacity: 20 },
   headStartMs: 1_500,
   evaluate: (flooded, quiet) => {
     const hits = findResponses(flooded, 'hits');
     const hitP99Ms = timeOf(hits, 0.99);
-    // A refusal is faster than a hit, so it must not count as one.
+    // A rejection is faster than a hit, so it must not count as a hit.
     const others = hits.filter(({ status, isHit }) => status !== 200 || !isHit);
     const kinds = others.map(({ status }) => (status === 200 ? '200 without a hit' : status));
     const rendered = (phases: readonly Phase[]) => findResponses(phases, 'light', 200).length;
@@ -101,9 +101,9 @@ export const manyAnimations: Experiment = {
 /** Animations that fill a quarter of the workers, without and with originals that render until the timeout. */
 export const costlyOriginals: Experiment = {
   title: 'Costly originals',
-  measured: [{ sort: 'heavy', share: 1 / 4 }],
+  measured: [{ sort: 'heavy', ofCapacity: 1 / 4 }],
   flood: { sort: 'costly', perSecond: 1_000 / COSTLY_EVERY_MS },
-  // With one costly original at a time, the others hardly wait; so there are two first.
+  // With one costly original at a time, other requests hardly wait, so two start first.
   headStartMs: 2 * COSTLY_EVERY_MS,
   evaluate: (flooded, quiet) => {
     const responses = findResponses(flooded, 'heavy');

@@ -12,15 +12,15 @@ export const ROUNDS = 2;
 const CAPACITY_MS = 12_000;
 const CAPACITY_CLIENTS_PER_WORKER = 3;
 
-/** Upper bounds of what a worker renders in a second: a closed loop that runs out of paths fails. */
-const MOST_PER_SECOND = { light: 750, heavy: 15 };
+/** Upper bounds of a worker's renders a second: a closed loop that runs out of paths fails. */
+const MAX_PER_SECOND = { light: 750, heavy: 15 };
 
-/** Renders before the first phase: they let V8 compile, and fill the cache with hits. */
+/** Number of renders before the first phase, during which V8 compiles and the cache fills. */
 const WARM_UP = { hits: 20, light: 200, heavy: 8 };
 
-/** The service rests while its processes use less than this share of a core. */
-const REST_SHARE = 0.05;
-const MAX_REST_WAIT_MS = 60_000;
+/** Fraction of a core below which the service counts as idle. */
+const IDLE_FRACTION = 0.05;
+const MAX_IDLE_WAIT_MS = 60_000;
 
 /** Runs an experiment on the compiled service, with a process for the load of each sort. */
 export function runExperiment(
@@ -32,20 +32,20 @@ export function runExperiment(
   return useTemporaryDirectory(async (directory) => {
     const originals = new Originals(directory);
     const seconds = (2 * ROUNDS * floodMs) / 1_000;
-    const share = 'share' in flood ? flood.share : 1;
-    const list = async (kind: Parameters<Originals['list']>[0], mostPerSecond: number) =>
-      (await originals.list(kind, mostPerSecond * seconds)).map((it) => it.darkroomPath);
-    const light = await list('avatars', MOST_PER_SECOND.light * workers);
+    const multiple = 'ofCapacity' in flood ? flood.ofCapacity : 1;
+    const list = async (kind: Parameters<Originals['list']>[0], maxPerSecond: number) =>
+      (await originals.list(kind, maxPerSecond * seconds)).map((it) => it.darkroomPath);
+    const light = await list('avatars', MAX_PER_SECOND.light * workers);
     const paths: Readonly<Record<Sort, string[]>> = {
-      hits: light.splice(0, WARM_UP.hits), // light renders that come again
+      hits: light.splice(0, WARM_UP.hits), // renderings that the warm-up has cached
       light,
-      heavy: await list('stickers', MOST_PER_SECOND.heavy * workers * share),
+      heavy: await list('stickers', MAX_PER_SECOND.heavy * workers * multiple),
       costly: await list('costly', 1),
     };
     const { pid, origin, stop } = await startService('overload-service', {
       STORAGE_DIR: directory,
       WORKERS: String(workers),
-      CACHE_REVALIDATE_SECONDS: '86400', // a hit stays one during the run
+      CACHE_REVALIDATE_SECONDS: '86400', // hits remain hits during the run
     });
     const generators: Readonly<Record<Sort, LoadGenerator>> = {
       hits: new LoadGenerator(true),
@@ -53,9 +53,9 @@ export function runExperiment(
       heavy: new LoadGenerator(),
       costly: new LoadGenerator(),
     };
-    /** Animations a second without other load. */
+    /** Rendered animations a second without other load. */
     let capacity = 0;
-    /** Drives traffic; a path is requested once, except those of hits. */
+    /** Sends traffic; each path is requested once, except paths of hits. */
     const drive = async (traffic: Traffic, durationMs: number): Promise<LoadResult> => {
       const { sort } = traffic;
       const common = { origin, paths: paths[sort], durationMs };
@@ -64,7 +64,8 @@ export function runExperiment(
           ? { ...common, clients: traffic.clientsPerWorker * workers }
           : {
               ...common,
-              perSecond: 'share' in traffic ? capacity * traffic.share : traffic.perSecond,
+              perSecond:
+                'ofCapacity' in traffic ? capacity * traffic.ofCapacity : traffic.perSecond,
             };
       const result = await generators[sort].run(load);
       if (sort !== 'hits') paths[sort].splice(0, result.responses.length);
@@ -73,7 +74,7 @@ export function runExperiment(
       return { ...result, responses: inTime };
     };
     const runPhase = async (isFlooded: boolean): Promise<Phase> => {
-      await waitForRest(pid);
+      await waitUntilIdle(pid);
       const readMachine = watchMachine();
       const flooding = isFlooded ? drive(flood, floodMs) : undefined;
       if (isFlooded) await sleep(headStartMs);
@@ -83,14 +84,14 @@ export function runExperiment(
       };
       await Promise.all(measured.map(measure));
       if (flooding !== undefined) loads[flood.sort] = await flooding;
-      return { loads, othersShare: readMachine().othersShare };
+      return { loads, othersFraction: readMachine().othersFraction };
     };
     try {
       for (const path of paths.hits) await fetchOk(origin, path);
       for (const sort of ['light', 'heavy'] as const) {
         for (const path of paths[sort].splice(0, WARM_UP[sort])) await fetchOk(origin, path);
       }
-      await waitForRest(pid);
+      await waitUntilIdle(pid);
       const full = { sort: 'heavy', clientsPerWorker: CAPACITY_CLIENTS_PER_WORKER } as const;
       const { responses } = await drive(full, CAPACITY_MS);
       capacity = (responses.filter(({ status }) => status === 200).length * 1_000) / CAPACITY_MS;
@@ -107,12 +108,12 @@ export function runExperiment(
   });
 }
 
-async function waitForRest(pid: number): Promise<void> {
-  const deadlineMs = performance.now() + MAX_REST_WAIT_MS;
+async function waitUntilIdle(pid: number): Promise<void> {
+  const deadlineMs = performance.now() + MAX_IDLE_WAIT_MS;
   for (;;) {
     const before = readTreeCpuSeconds(pid);
     await sleep(1_000);
-    if (readTreeCpuSeconds(pid) - before < REST_SHARE) return;
-    if (performance.now() > deadlineMs) throw new Error('The service does not come to rest.');
+    if (readTreeCpuSeconds(pid) - before < IDLE_FRACTION) return;
+    if (performance.now() > deadlineMs) throw new Error('The service did not become idle.');
   }
 }

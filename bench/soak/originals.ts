@@ -4,7 +4,7 @@ import { readImageHeader } from '../../src/formats/containers.ts';
 import { readFixtures } from '../harness/fixtures.ts';
 import { Random } from '../harness/random.ts';
 
-/** Copies of the samples, each under ids of its own; no load requests the last copy. */
+/** Copies of the samples, each with its own ids; the load does not request the last copy. */
 const COPIES = 5;
 export const RESERVED_COPY = COPIES - 1;
 const COPY_DISTANCE = 1_000_000n;
@@ -19,17 +19,17 @@ const HOSTILE = /^(hostile|fuzz)-/;
 
 export interface Original {
   readonly key: string;
-  /** `still` and `animation` are sound images; `file` may be anything. */
+  /** `still` and `animation` are valid images; `file` is any other content. */
   readonly kind: 'still' | 'animation' | 'file' | 'hostile';
   readonly bytes: Buffer;
 }
 
-/** Reads or makes all originals; `reserved` are those that no load requests. */
+/** Reads or creates all originals; the load does not request those in `reserved`. */
 export function createOriginals() {
   const samples = readFixtures('originals').map(({ key, bytes }): Original => {
-    const facts = readImageHeader(bytes);
-    const kind = facts?.animation === undefined ? 'still' : 'animation';
-    return { key, kind: facts === undefined ? 'file' : kind, bytes };
+    const header = readImageHeader(bytes);
+    const kind = header?.animation === undefined ? 'still' : 'animation';
+    return { key, kind: header === undefined ? 'file' : kind, bytes };
   });
   const copies = Array.from({ length: COPIES }, (_, copy) =>
     samples.map((sample) => ({ ...sample, key: copyKey(sample.key, copy) })),
@@ -64,7 +64,7 @@ export function copyKey(key: string, copy: number): string {
   return key.replace(/\d+/, (id) => String(BigInt(id) + distance));
 }
 
-/** Makes files of a random pattern whose length fits no buffer, so that a misplaced piece is seen. */
+/** Creates files of a random pattern whose length is no multiple of a buffer's, to detect misplaced pieces. */
 function createBlobs(): Original[] {
   const random = new Random(BLOBS);
   return Array.from({ length: BLOBS }, (_, index) => {

@@ -15,8 +15,8 @@ import type { Visit } from './visits.ts';
 const MINUTE_MS = 60_000;
 
 /**
- * The memory at minute 5 is compared with that of the end: medians of spans, since workers come and go with their
- * renders, and swing by a quarter within a minute.
+ * Memory at minute 5 is compared with memory at the end. Both are medians over a span, because the memory of workers
+ * varies by a quarter within a minute.
  */
 const LEVEL_FROM_MS = 3 * MINUTE_MS;
 const LEVEL_TO_MS = 7 * MINUTE_MS;
@@ -26,14 +26,14 @@ const MAX_GROWTH = 0.1;
 /** Tolerated growth of descriptors and threads at rest. */
 const HANDLE_TOLERANCE = 6;
 
-/** Tolerated share of heavy renders that are refused without a burst. */
-const MAX_REFUSED_SHARE = 0.02;
+/** Tolerated fraction of heavy renders that are rejected without a burst. */
+const MAX_REJECTED_FRACTION = 0.02;
 
 const RENDERED = ['popular image', 'new still', 'new animation', 'hostile'];
-const MOST_EXAMPLES = 40;
-const LONGEST_LINE = 300;
+const MAX_EXAMPLES = 40;
+const MAX_LINE_LENGTH = 300;
 
-/** Evaluates a run; returns its criteria and the report. */
+/** Returns the criteria of a run and its report. */
 export function evaluateSoak(run: SoakRun) {
   const { visits, troubles, killedWorkers, loadedMs, beganMs } = run;
   const log = readServiceLog(run);
@@ -85,9 +85,9 @@ function createCriteria(
     checkNone('unexpected responses', unexpected),
     [
       'heavy renders refused without a burst',
-      `at most ${MAX_REFUSED_SHARE * 100} %`,
+      `at most ${MAX_REJECTED_FRACTION * 100} %`,
       `${refused} of ${heavy.length}`,
-      refused <= heavy.length * MAX_REFUSED_SHARE,
+      refused <= heavy.length * MAX_REJECTED_FRACTION,
     ],
     checkMemory('memory of the main process', run, ({ memory }) => memory),
     checkMemory('memory of all workers', run, ({ workerMemory }) => workerMemory),
@@ -107,7 +107,7 @@ function createCriteria(
   ];
 }
 
-/** A run without hits, renders, failures or kills would fulfil all other criteria. */
+/** Requires hits, renders, failures and kills: a run without them would fulfil all other criteria. */
 function checkCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion {
   const count = (isCounted: (visit: Visit) => boolean): number => visits.filter(isCounted).length;
   const renders = RENDERED.map((wanted) =>
@@ -161,17 +161,17 @@ function formatResponses(visits: readonly Visit[]): string {
 
 function formatExamples(title: string, lines: readonly string[]): string[] {
   if (lines.length === 0) return [];
-  const shown = lines.slice(0, MOST_EXAMPLES).map((line) => line.slice(0, LONGEST_LINE));
+  const shown = lines.slice(0, MAX_EXAMPLES).map((line) => line.slice(0, MAX_LINE_LENGTH));
   return [`## ${title}`, `\`\`\`\n${shown.join('\n')}\n\`\`\``];
 }
 
 /** Names of pino's levels. */
 const LEVELS: Readonly<Record<number, string>> = { 40: 'warn', 50: 'error', 60: 'fatal' };
 
-/** Line of the service's log, as far as the soak reads it. */
+/** Fields of a log line that the soak reads. */
 interface LogLine {
   readonly level: number;
-  /** Since 1970. */
+  /** Milliseconds since 1970. */
   readonly time: number;
   readonly msg?: string;
   readonly code?: string;
@@ -179,7 +179,7 @@ interface LogLine {
   readonly storage?: string;
 }
 
-/** Reads warnings and above; errors are explained if originals were made to fail at the time. */
+/** Reads warnings and errors; an error is expected if originals were made to fail at the time. */
 function readServiceLog({ logFile, troubles }: SoakRun) {
   const kinds: string[] = [];
   const unexplained: string[] = [];

@@ -2,7 +2,7 @@ import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
 import type { Random } from '../harness/random.ts';
 import type { createOriginals, Original } from './originals.ts';
 
-/** Request of the load, and its right response. */
+/** Request of the load, and its expected response. */
 export interface Shot {
   /** Row of the report. */
   readonly purpose: string;
@@ -12,20 +12,20 @@ export interface Shot {
   /** Time after which, or bytes of the body with which, the client hangs up. */
   readonly leavesAfterMs?: number;
   readonly leavesAfterBytes?: number;
-  /** Rest of a slow reader after each chunk of the body. */
+  /** Pause of a slow reader after each chunk of the body. */
   readonly restMs?: number;
   readonly needsOriginal: boolean;
-  /** Statuses that are right while the originals are well and nothing is overloaded. */
+  /** Statuses that are correct while the storage works and the service is not overloaded. */
   readonly expected: readonly number[];
-  /** Cost of the response; the service may refuse only renders under overload. */
+  /** Cost of the response; under overload, the service may reject only renders. */
   readonly render: 'none' | 'light' | 'heavy';
-  /** Body of a 200 or 206, if it is known beforehand. */
+  /** Body of a 200 or 206. Omit if it is not known in advance. */
   readonly body?: Buffer | undefined;
 }
 
 type Draft = Omit<Shot, 'purpose'>;
 
-/** Drafts a GET that reads an original, or a rendering of one, to its end; `changes` say otherwise. */
+/** Drafts a GET that reads an original, or a rendering of one, to its end; `changes` replace properties. */
 function draft(path: string, changes: Partial<Draft> = {}): Draft {
   return {
     ...{ method: 'GET', path, headers: {}, needsOriginal: true, expected: [200], render: 'none' },
@@ -54,7 +54,7 @@ function imagePath(original: Original, to: 'still' | 'animation', random: Random
   return `${targetOf(original)}.${extension}?size=${size}&quality=${quality}${rest}`;
 }
 
-/** Returns the path by which clients request a popular image again and again. */
+/** Returns the path of a popular image that clients request repeatedly. */
 function popularPath(original: Original, widthPx: 128 | 256): string {
   return isAttachment(original)
     ? `${targetOf(original)}?width=${widthPx}&format=webp`
@@ -93,7 +93,7 @@ function draftRange(file: Original, random: Random): Draft {
   return draft(targetOf(file), { headers: { range: `bytes=${range}` }, expected: [status], body });
 }
 
-/** Requests that need no original, most of them faulty, with the contract's status. */
+/** Requests that need no original, most of them invalid, with their statuses by the contract. */
 const PLAIN_REQUESTS: readonly (readonly [path: string, status: number, method?: string])[] = [
   ['/avatars/x/ab.bmp?size=63&quality=best', 400],
   ['/avatars/1/ab12.webp?size=128.0', 400],
@@ -114,23 +114,23 @@ const PLAIN_REQUESTS: readonly (readonly [path: string, status: number, method?:
   ['/avatars/6.png', 404], // six default avatars exist
 ];
 
-/** Share of animations among the requests of a burst; the others are stills. */
+/** Fraction of animations among the requests of a burst; the others are stills. */
 const BURST_ANIMATIONS = 0.2;
 
-/** Exponent of Zipf's law for popularity; measured between 0.6 and 1 for images of the web. */
+/** Exponent of Zipf's law for popularity; studies of web images measured 0.6 to 1. */
 const POPULARITY = 0.9;
 
-/** Size of a file that no buffer on its way takes whole, so that its reader's behaviour matters. */
+/** Minimum size of a file that exceeds all buffers between service and client, so that a slow reader has an effect. */
 const LARGE_BYTES = 300_000;
 /** Larger files keep a slow reader longer than a test of slow readers needs. */
 const LARGEST_SLOW_BYTES = 6_000_000;
 const SLOW_READER_REST_MS = 100;
 
-/** Mixed load; each client brings its own random numbers. */
+/** Mixed load; each client has its own random numbers. */
 export type LoadMix = ReturnType<typeof createLoadMix>;
 
 /**
- * @param random decides which originals are popular
+ * @param random random numbers that select the popular originals
  * @param tags headers of popular images that were received, by path; the caller fills it
  */
 export function createLoadMix(
@@ -153,8 +153,8 @@ export function createLoadMix(
   const draftAnimation = (of: Random): Draft =>
     draft(imagePath(of.pick(animations), 'animation', of), { render: 'heavy' });
 
-  /** Drafts by purpose, each with its share of the load. */
-  const rows: Readonly<Record<string, readonly [share: number, make: (of: Random) => Draft]>> = {
+  /** Drafts by purpose, each with its weight in the load. */
+  const rows: Readonly<Record<string, readonly [weight: number, make: (of: Random) => Draft]>> = {
     'popular image': [33, draftPopular],
     'new still': [20, draftStill],
     'new animation': [3, draftAnimation],
@@ -204,20 +204,20 @@ export function createLoadMix(
     ],
   };
   const purposes = Object.keys(rows);
-  const shares = Object.values(rows).map(([share]) => share);
+  const loadWeights = Object.values(rows).map(([weight]) => weight);
   const create = (purpose: string, of: Random): Shot => {
     const [, make = draftPopular] = rows[purpose] ?? [];
     return { purpose, ...make(of) };
   };
   return {
-    next: (of: Random) => create(of.pickWeighted(purposes, shares), of),
-    /** Creates a request that has to be rendered. */
+    next: (of: Random) => create(of.pickWeighted(purposes, loadWeights), of),
+    /** Creates a request that needs a render. */
     nextOfBurst: (of: Random) =>
       create(of.next() < BURST_ANIMATIONS ? 'new animation' : 'new still', of),
   };
 }
 
-/** Adds a condition on what was received before, if anything was. */
+/** Adds a condition with the validators of an earlier response, if there was one. */
 function withCondition(shot: Draft, tags: ReadonlyMap<string, Headers>, of: Random): Draft {
   const known = tags.get(shot.path);
   const [etag, lastModified] = [known?.get('etag'), known?.get('last-modified')];

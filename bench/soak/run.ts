@@ -12,13 +12,13 @@ import { openStorage, type Place } from './storage.ts';
 import { pause, Troubles } from './troubles.ts';
 import { Witness } from './visits.ts';
 
-/** All that a run has found. */
+/** Results of a run. */
 export type SoakRun = Awaited<ReturnType<typeof runSoak>>;
 
-/** The service at one moment. */
+/** State of the service at one moment. */
 export type Sample = NonNullable<ReturnType<typeof takeSample>>;
 
-/** Memory is full within the first minutes, so that it can be flat afterwards; a stalled body ends within a cycle. */
+/** Small caches fill within the first minutes, so that memory is then constant; a stalled body ends within a cycle. */
 const SERVICE_SETTINGS = {
   CACHE_MEMORY_BYTES: String(48 * 2 ** 20),
   CACHE_ORIGINALS_BYTES: String(16 * 2 ** 20),
@@ -28,16 +28,16 @@ const SERVICE_SETTINGS = {
 
 const SAMPLE_EVERY_MS = 5_000;
 
-/** Clients that each send one request after another, and their mean pause in between. */
+/** Number of clients, each of which sends one request after another, and their mean pause in between. */
 const CLIENTS = 24;
 const THINK_MS = 400;
 
-/** Least pause between two killed workers, within which the next one starts; the mean is twice as long. */
+/** Minimum pause between two kills, long enough for a new worker to start; the mean is twice as long. */
 const KILL_PAUSE_MS = 5_000;
 
 const BURST_REQUESTS = 200;
 const BURST_EVERY_MS = 90_000;
-/** A burst is felt for as long as its requests wait in the queue: up to 5 s. */
+/** A burst lasts until its requests have left the queue, in which they wait up to 5 s. */
 const BURST = {
   name: `burst of ${BURST_REQUESTS} requests`,
   excuses: 'renders',
@@ -48,7 +48,7 @@ const BURST = {
 const QUIET_MS = 80_000;
 const STOP_GRACE_MS = 30_000;
 
-/** One path for each way through the service. */
+/** One request for each path through the service. */
 const GOOD_PATHS = [
   '/avatars/1/ab12.webp?size=256',
   '/icons/1/ab12.png?size=64',
@@ -64,7 +64,7 @@ const GOOD_PATHS = [
 /**
  * Runs the service under a mixed load.
  *
- * @param over ends the load when it is aborted
+ * @param over aborted to end the load early
  * @throws Error if the service or its storage do not start
  */
 export function runSoak(durationMs: number, seed: number, place: Place, over: AbortController) {
@@ -108,14 +108,14 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
         ...{ logFile, troubles, killedWorkers, samples },
         /** Since 1970. */
         beganMs,
-        /** Less than planned if somebody ended the load early. */
+        /** Less than planned if the load was ended early. */
         loadedMs: loadEndedMs - beganMs,
         visits: witness.visits,
         missingFaults: storage.missing,
-        /** Renderings stored after the load, when all disks were well again. */
+        /** Number of renderings stored after the load, when all disks worked again. */
         storedAfterwards: storage.countStoredSince(loadEndedMs),
         temporaryFiles: storage.listTemporary(troubles),
-        /** Before and after the load; `undefined` if the service was gone. */
+        /** Before and after the load; `undefined` if the service had exited. */
         atRest: { before, after: takeSample(pid) },
         changedImages: GOOD_PATHS.filter(
           (_, index) =>
@@ -132,7 +132,7 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
   });
 }
 
-/** Sends requests until the load ends, steadily and in bursts, and waits for the last responses. */
+/** Sends requests, steadily and in bursts, until the load ends; waits for the last responses. */
 async function driveClients(
   mix: LoadMix,
   witness: Witness,
@@ -156,7 +156,7 @@ async function driveClients(
 }
 
 /**
- * Kills workers by SIGKILL, whether they render or not, until the load ends. No request may fail by it.
+ * Kills rendering and idle workers with SIGKILL until the load ends. No request may fail because of a kill.
  *
  * @returns the number of killed workers
  */
@@ -165,13 +165,13 @@ async function killWorkers(pid: number, random: Random, over: AbortSignal): Prom
     const earlier = new Set(workersOf(pid));
     const pauseMs = KILL_PAUSE_MS + random.exponential(KILL_PAUSE_MS);
     if (!(await pause(pauseMs, over))) return killed;
-    // A worker that is just starting stays: a failed start is an error of its own.
+    // A worker that is still starting is not killed, because the service logs a failed start as an error.
     const workers = workersOf(pid).filter((worker) => earlier.has(worker));
     try {
       process.kill(random.pick(workers), 'SIGKILL');
       killed += 1;
     } catch {
-      // No worker, or one that has just ended by itself.
+      // There is no worker, or it has just exited.
     }
   }
 }
@@ -188,7 +188,7 @@ function fetchGood(origin: string, paths: readonly string[]): Promise<string[]> 
   );
 }
 
-/** Reads the numbers of the service and its workers; `undefined` if it has ended. */
+/** Measures the service and its workers; returns `undefined` if the service has exited. */
 function takeSample(pid: number) {
   const main = readProcess(pid);
   if (main === undefined) return undefined;

@@ -8,16 +8,16 @@ import { bucketSettings, startOwn } from '../harness/service.ts';
 import { type Original, writeOriginals } from './originals.ts';
 import type { Fault, Troubles } from './troubles.ts';
 
-/** Time for which the service feels a fault after its end: until it gives up on what hangs, or until a retry. */
+/** Time for which a fault affects the service after its end: until a hanging call times out, or until a retry. */
 const HANGING_LINGER_MS = 14_000;
 const LINGER_MS = 2_000;
 
-/** The store's disk holds more than the store may use, so that it is full only when the soak fills it. */
+/** The store's disk is larger than the store's limit, so that it is full only when the soak fills it. */
 const STORE_BYTES = 64 * 2 ** 20;
 const DISK_BYTES = 1.5 * STORE_BYTES;
 const BALLAST_PIECE_BYTES = 256 * 1024;
 
-/** Where originals are: behind an S3 API, or in a directory. */
+/** Storage of originals: an S3 API, or a directory. */
 export type Place = 'bucket' | 'disk';
 
 const diskFaults: readonly (readonly [name: string, fault: DiskFault, lingerMs: number])[] = [
@@ -43,7 +43,7 @@ const bucketFaults: readonly (readonly [name: string, fault: ProxyFault, lingerM
 ];
 
 /**
- * Opens originals and a store of renderings that can be made to fail, with as many faults as this machine can have.
+ * Opens originals and a store of renderings, and injects every fault that this machine permits.
  *
  * @param base an empty directory
  */
@@ -61,7 +61,7 @@ export async function openStorage(base: string, place: Place, originals: readonl
   const createDiskFaults = (directory: 'originals' | 'renderings'): Fault[] =>
     (fuse === undefined ? [] : diskFaults).map(([name, fault, lingerMs]) => ({
       ...{ name: `${name} disk of ${directory}`, lingerMs },
-      // Nothing can be removed from a disk that fails; the store's sweep removes such files after 15 minutes.
+      // Files cannot be removed from a failing disk; the store's sweep removes them after 15 minutes.
       excuses: directory === 'originals' ? 'originals' : fault === 'fail' ? 'files' : 'nothing',
       begin: () => fuse?.setFault(directory, fault),
       end: () => fuse?.setFault(directory, 'none'),
@@ -88,7 +88,7 @@ export async function openStorage(base: string, place: Place, originals: readonl
       ...createDiskFaults('renderings'),
       ...(isBounded ? [full] : []),
     ],
-    /** Faults that this machine cannot have. */
+    /** Reasons why some faults cannot be injected on this machine. */
     missing: [
       ...(isBounded ? [] : ['no disk is ever full: mounting a tmpfs needs root']),
       ...(fuse === undefined
@@ -98,7 +98,7 @@ export async function openStorage(base: string, place: Place, originals: readonl
     /** Counts renderings that were stored since a time, in milliseconds since 1970. */
     countStoredSince: (sinceMs: number): number =>
       listFiles(join(store, 'results')).filter((file) => statSync(file).mtimeMs >= sinceMs).length,
-    /** Lists files that are neither originals nor renderings, unless a trouble excuses them. */
+    /** Lists files that are neither originals nor renderings, except files that a fault excuses. */
     listTemporary: (troubles: Troubles) =>
       [...listFiles(join(store, 'incoming')), ...listFiles(within('tmp'))].filter((file) => {
         const { mtimeMs } = statSync(file);
@@ -112,7 +112,7 @@ export async function openStorage(base: string, place: Place, originals: readonl
   };
 }
 
-/** Opens an S3 API on a directory, behind a proxy that spoils responses. */
+/** Opens an S3 API on a directory, behind a proxy that injects faults. */
 async function openBucket(directory: string) {
   const server = await startOwn('directory', directory);
   const proxy = new FaultProxy(Number(new URL(server.origin).port));
@@ -134,7 +134,7 @@ async function openBucket(directory: string) {
   return {
     settings: {
       ...bucketSettings(proxy.endpoint),
-      // Its advice to use a newer Node is not a line of the log.
+      // The SDK's warning to use a newer Node is not a line of the service's log.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
     },
     faults: [...faults, refused],

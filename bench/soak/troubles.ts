@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../harness/random.ts';
 
-/** Failures that a trouble excuses: of requests that need an original, refused renders, files that stay, or none. */
+/** Failures that a fault excuses: requests that need an original, rejected renders, leftover files, or none. */
 type Excuse = 'originals' | 'renders' | 'files' | 'nothing';
 
 /** Fault that lasts for a while. */
 export interface Fault {
   readonly name: string;
   readonly excuses: Excuse;
-  /** Time for which the service still feels the fault after its end. */
+  /** Time for which the fault still affects the service after its end. */
   readonly lingerMs: number;
   readonly begin?: () => unknown;
   readonly end?: () => unknown;
@@ -17,23 +17,23 @@ export interface Fault {
 const CYCLE_MS = 40_000;
 const WAVE_MS = 12_000;
 
-/** Faults that happened, with their times. */
+/** Injects faults, and records their times. */
 export class Troubles {
-  /** Milliseconds since 1970; the end is infinite while the fault lasts. */
+  /** Times in milliseconds since 1970; the end is infinite while the fault lasts. */
   readonly #troubles: { readonly fault: Fault; readonly startMs: number; endMs: number }[] = [];
 
   get names(): readonly string[] {
     return this.#troubles.map(({ fault }) => fault.name);
   }
 
-  /** Whether a trouble excuses such failures within a span of time. */
+  /** Whether a fault excuses such failures within a span of time. */
   isExcused(what: Excuse, fromMs: number, toMs: number): boolean {
     return this.#troubles.some(
       ({ fault, startMs, endMs }) => fault.excuses === what && fromMs < endMs && toMs > startMs,
     );
   }
 
-  /** Lets a fault happen until `during` ends. */
+  /** Injects a fault until `during` ends. */
   async make(fault: Fault, during: () => Promise<unknown>): Promise<void> {
     const trouble = { fault, startMs: Date.now(), endMs: Number.POSITIVE_INFINITY };
     this.#troubles.push(trouble);
@@ -43,7 +43,7 @@ export class Troubles {
     trouble.endMs = Date.now() + fault.lingerMs;
   }
 
-  /** Lets one fault happen in each cycle until the load ends, each as often as the others. */
+  /** Injects one fault in each cycle until the load ends, all faults equally often. */
   async makeWaves(faults: readonly Fault[], random: Random, over: AbortSignal): Promise<void> {
     let left: Fault[] = [];
     let restMs = CYCLE_MS / 2;

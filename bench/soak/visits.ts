@@ -4,28 +4,28 @@ import type { Shot } from './requests.ts';
 import type { Troubles } from './troubles.ts';
 
 /**
- * Verdict on a response: right; wrong, but the originals were made to fail; refused in a burst; a heavy render refused
- * without a burst, which may happen seldom; or wrong.
+ * Verdict on a response: correct; wrong while originals were made to fail; rejected in a burst; a heavy render rejected
+ * without a burst, which may happen rarely; or wrong.
  */
 type Verdict = 'expected' | 'originals failed' | 'burst' | 'refused' | 'unexpected';
 
-/** Request that was made, and its outcome. */
+/** A request and its outcome. */
 export interface Visit extends Pick<Shot, 'purpose' | 'method' | 'path' | 'render'> {
-  /** Since 1970. */
+  /** Milliseconds since 1970. */
   readonly startedMs: number;
   readonly tookMs: number;
   /** Status, and code of an error. */
   readonly response: string;
   readonly isHit: boolean;
   readonly verdict: Verdict;
-  /** Why it is unexpected, or how it ended. */
+  /** Reason why the response is unexpected, or its ending. */
   readonly reason: string;
 }
 
 interface Exchange {
   /**
-   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server closed within a response;
-   * `no response`: it closed before one; `hung`: no end for a long time.
+   * `complete`: read to the last byte; `left`: the client hung up; `broken`: the server closed within a response;
+   * `no response`: the server closed before a response; `hung`: no end within `HUNG_AFTER_MS`.
    */
   readonly ending: 'complete' | 'left' | 'broken' | 'no response' | 'hung';
   readonly status: number;
@@ -35,10 +35,10 @@ interface Exchange {
   readonly failure: string;
 }
 
-/** Time without an end after which a request counts as hung. */
+/** Maximum duration of a request; a longer one counts as hung. */
 const HUNG_AFTER_MS = 90_000;
 
-/** Sends requests and checks the responses: the same request must get the same bytes, unless a trouble excuses it. */
+/** Sends requests and checks responses: equal requests must get equal bytes, unless a fault excuses the difference. */
 export class Witness {
   /** Headers of popular images that were received, by path. */
   readonly tags = new Map<string, Headers>();
@@ -67,7 +67,7 @@ export class Witness {
     });
   }
 
-  /** Compares a response with the contract, given the troubles of its time. */
+  /** Compares a response with the contract, and with the faults at the time. */
   #classify(
     shot: Shot,
     exchange: Exchange,
@@ -97,7 +97,7 @@ export class Witness {
     return ['unexpected', 'another status'];
   }
 
-  /** Finds what is wrong with a whole response whose status may be right. */
+  /** Returns what is wrong with a complete response. */
   #findFault(shot: Shot, { status, headers, body }: Exchange): string | undefined {
     const { method, path, purpose } = shot;
     if (method !== 'GET') return body.length > 0 && method === 'HEAD' ? 'a body' : undefined;
@@ -132,7 +132,7 @@ async function send(origin: string, shot: Shot): Promise<Exchange> {
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk);
       bytes += chunk.length;
-      // Leaving the loop closes the connection.
+      // Leaving the loop cancels the body, which closes the connection.
       if (bytes >= leavesAfterBytes) return report('left');
       if (restMs !== undefined) await sleep(restMs);
     }
