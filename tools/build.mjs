@@ -5,14 +5,14 @@ import { build } from 'rolldown';
 
 const LICENCE_BANNER = '/* Licences of the bundled packages: see LICENSES */';
 
-/** Digits that identify a commit. */
+/** Length of an abbreviated commit hash. */
 const COMMIT_DIGITS = 12;
 
 function compile(project) {
   execFileSync('node_modules/.bin/tsc', ['-p', project, '--noCheck'], { stdio: 'inherit' });
 }
 
-/** Bundles a file of the service with its packages, over the output of `tsc`. Returns the bundled files. */
+/** Bundles a file of the service with its packages, and replaces the output of `tsc`. Returns the bundled files. */
 async function bundle(path, { external, ...options }) {
   const { output } = await build({
     input: `src/${path}.ts`,
@@ -38,7 +38,7 @@ async function bundlePage() {
   return output;
 }
 
-/** Bundles the libraries of the package, without the modules of the service: the tables become plain data. */
+/** Bundles the package's libraries without modules of the service, whose tables become plain data. */
 async function bundleClient() {
   const directory = 'dist/client';
   const tables = await import('../dist/client/tables.js');

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** Words and phrases that are never right here, each with what to write instead. */
+/** Forbidden words and phrases, each with its replacement. */
 const PHRASES = [
   [/\b(?:is|are|was|were|be|been) (?:told|held)\b/, 'name the actor'],
   [/\b(?:is|are|was|were) given\b(?! up)/, 'receives, or name the actor'],
@@ -42,7 +42,7 @@ const CHECKED = /\.(?:md|ts|tsx|mjs|css|html|yml|sh)$|^\.ci\/run$|^Dockerfile$/;
 /** Members of published or stored JSON, in source files. */
 const JSON_MEMBERS = /\b(?:askedAtMs|judged)\b/g;
 
-/** Texts of others, and the two files that contain the phrases on purpose. */
+/** Third-party texts, and the two files that contain the phrases on purpose. */
 const EXCEPTIONS =
   /^(?:CODE_OF_CONDUCT\.md|tools\/check-wording\.mjs|test\/docs\/wording\.test\.ts)$|^fixtures\/(?!README)/;
 

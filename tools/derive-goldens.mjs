@@ -1,12 +1,12 @@
 /**
- * Makes the originals of the golden suite that no corpus has, in `fixtures/golden-originals/`. Their descriptions, sources
- * and licences are in its `index.tsv`.
+ * Creates the originals of the golden suite that are in no corpus, in `fixtures/golden-originals/`. Its `index.tsv`
+ * has their descriptions, sources and licences.
  *
  *     node tools/derive-goldens.mjs
  *
- * Colour profiles, animations and odd sizes are written from their specifications by this file: none of them has passed
- * through the code under test. Pixels are drawn here or read from `fixtures/corpus`. The same release of sharp makes the
- * same bytes. Fails if a file has no row, or a row no file.
+ * This file writes colour profiles, animations and odd sizes from their specifications, without the code under test.
+ * Pixels are drawn here or read from `fixtures/corpus`. The same release of sharp creates the same bytes. Fails if a
+ * file has no row, or a row has no file.
  */
 
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -113,7 +113,7 @@ const proPhoto = matrixProfile('ProPhoto RGB by numbers', 1.8, [
   [0.13519, 0.71187, 0],
   [0.03134, 0.00009, 0.8249],
 ]);
-/** A linear profile: so far from sRGB that a missing conversion shows. */
+/** A linear profile, which differs from sRGB so much that a missing conversion is visible. */
 const linearGrey = profile('mntr', 'GRAY', 'XYZ ', {
   desc: descriptionTag('grey, gamma 1.0'),
   cprt: Buffer.from('text\0\0\0\0none\0'),
@@ -132,8 +132,8 @@ function tableTag(channels, corners) {
 }
 
 /**
- * A printer by the colours of its 16 solid overprints, straight lines between them. Inks of a newspaper rather than of a
- * magazine, relative to the paper, so that they differ from those of any default profile.
+ * A printer profile: linear interpolation between the colours of 16 solid overprints. The inks are a newspaper's,
+ * relative to the paper, so that they differ from those of any default profile.
  */
 const newspaper = (() => {
   const inks = [
@@ -149,7 +149,7 @@ const newspaper = (() => {
         (sum, ink) => [(sum[0] * ink[0]) / 100, sum[1] + ink[1], sum[2] + ink[2]],
         [100, 0, 0],
       )
-      // Chroma goes down with lightness: the overprint of everything is near to neutral.
+      // Chroma decreases with lightness: the overprint of all inks is almost neutral.
       .map((value, i, [lightness]) =>
         i === 0 ? value * 2.55 : 128 + value * (lightness / 100) ** 0.5,
       ),
@@ -162,7 +162,7 @@ const newspaper = (() => {
   });
 })();
 
-/** A screen by the colours of its corners, straight lines between them, from black over blue and green to white. */
+/** A screen profile: linear interpolation between the corners, from black over blue and green to white. */
 const cornersOfScreen = profile('mntr', 'RGB ', 'Lab ', {
   desc: descriptionTag('screen, two grid points a channel'),
   cprt: Buffer.from('text\0\0\0\0none\0'),

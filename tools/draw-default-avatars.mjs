@@ -1,8 +1,8 @@
 /**
  * Draws the six default avatars, `0.png` to `5.png`, into src/default-avatars.
  *
- * Run by hand when the drawing changes (`node tools/draw-default-avatars.mjs`) and commit the result;
- * nothing at build or run time calls it. The same sharp release gives the same bytes.
+ * After a change, run `node tools/draw-default-avatars.mjs` and commit the result; no build does this. The same
+ * release of sharp creates the same bytes.
  */
 
 import { writeFile } from 'node:fs/promises';
@@ -11,11 +11,11 @@ import sharp from 'sharp';
 const edgePx = 256;
 
 /**
- * Background, and the darker shade of it that the face is drawn in.
+ * Background, and its darker shade for the face.
  *
- * Measured: white on every background has a contrast of 3.0 or more (WCAG 2.2, 1.4.11 graphical
- * objects), every background against a dark interface (#1e1f22) 2.2 or more; the closest pair is
- * 0.18 apart in OKLab, and still 0.099 with protanopia, deuteranopia or tritanopia (Machado 2009).
+ * Measured contrasts: at least 3.0 for white on every background (WCAG 2.2, 1.4.11 graphical objects), and at least 2.2
+ * for every background on a dark interface (#1e1f22). Measured distances of backgrounds in OKLab: at least 0.18, and
+ * at least 0.099 with protanopia, deuteranopia or tritanopia (Machado 2009).
  */
 const shades = [
   { name: 'indigo', ground: '#4c6ede', face: '#1f3588' },
@@ -27,8 +27,8 @@ const shades = [
 ];
 
 /**
- * A speech bubble with a face. Clients crop avatars to a circle: everything white stays within
- * 97 px of the centre (the circle has 128). Eyes and smile are heavy, to last down to 16 px.
+ * Draws a speech bubble with a face. Clients crop avatars to a circle of radius 128 px, so all white is within 97 px of
+ * the centre. Eyes and smile are heavy, to be visible at 16 px.
  *
  * @param {{ ground: string, face: string }} shade
  */

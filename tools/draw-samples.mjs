@@ -1,5 +1,5 @@
 /**
- * Makes the sample originals of a fresh checkout, `fixtures/originals/`, and their index with sources and licences, from
+ * Creates the sample originals, `fixtures/originals/`, and their index with sources and licences, from
  * the table `samples/samples.tsv`:
  *
  *     node tools/draw-samples.mjs [larger corpus directory]

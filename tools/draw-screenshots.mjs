@@ -1,5 +1,5 @@
 /**
- * Draws the pictures of clients.md, `docs/images/explorer-*.webp`, and the recording of README,
+ * Creates the pictures of clients.md, `docs/images/explorer-*.webp`, and the recording of README,
  * `docs/images/explorer.webp`, with Debian's chromium and the fonts of this machine, from a running `npm start`:
  *
  *     node tools/draw-screenshots.mjs
@@ -27,7 +27,7 @@ const browser = await chromium.launch({
 });
 for (const [name, target, options] of shots) {
   const page = await browser.newPage({ reducedMotion: 'reduce', ...options });
-  // The thumbnails come first, so that the shown response did not wait for their renders.
+  // Wait for the thumbnails first, so that the shown response does not wait for their renders.
   await page.goto(`${SERVICE}/#/avatars/1/ab12.png?size=16`);
   await page.waitForLoadState('networkidle');
   await page.goto(`${SERVICE}/#${target}`);

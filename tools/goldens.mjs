@@ -3,7 +3,7 @@
  *
  *     npm run goldens                        compares
  *     npm run goldens -- --update            writes the goldens that are missing or no longer match
- *     npm run goldens -- --update kinds/     the same for rows whose names begin so
+ *     npm run goldens -- --update kinds/     the same for rows whose names begin with `kinds/`
  *
  * Look at every changed file on the page before it is committed.
  */

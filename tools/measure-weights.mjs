@@ -4,7 +4,7 @@
  *     npm run measure:weights -- [format...]
  *
  * A weight is the CPU time of one core per pixel, with sharp's concurrency of 1, as in workers. The typical
- * weight is the median over a photograph at three sizes of 0.7 to 6 megapixels; the least weight is that of one flat
+ * weight is the median over a photograph at three sizes of 0.7 to 6 megapixels; the minimum weight is that of one flat
  * colour of 12 megapixels. Each is the fastest of three runs. Decoding is to raw pixels, encoding from raw pixels. The
  * cost of a frame is the time per frame of an animation of small frames, without the cost of its pixels.
  *
@@ -110,7 +110,7 @@ for (const format of Object.keys(outputFormats)) {
 }
 
 /**
- * Weighs a format that sharp does not write, by a photograph of 12 megapixels and a grid of one flat tile of as many.
+ * Weighs a format that sharp does not write, by a photograph and a grid of one flat tile, both of 12 megapixels.
  *
  * @returns {Promise<Weight>}
  */
@@ -133,7 +133,7 @@ async function weighHeic() {
 }
 
 /**
- * Returns typical and least nanoseconds per pixel of a step, without the time of its preparation.
+ * Returns typical and minimum nanoseconds per pixel of a step, without the time of its preparation.
  *
  * @template Ready
  * @param {(raw: Raw) => Promise<Ready>} makeReady
@@ -213,7 +213,7 @@ async function cpuMs(run) {
   return Math.min(...times);
 }
 
-/** The middle of the photograph, scaled to a square. @param {number} edgePx */
+/** Crops and scales the photograph to a square. @param {number} edgePx */
 function photograph(edgePx) {
   return toRaw(
     sharp(readFileSync(PHOTO))
@@ -233,7 +233,7 @@ function fromRaw({ data, width, height }) {
   return sharp(data, { raw: { width, height, channels: 3 } });
 }
 
-/** A pan over the photograph, in small frames. */
+/** Draws a pan over the photograph, in small frames. */
 function frames() {
   const [{ data, width }] = photos;
   const strip = Buffer.alloc(FRAMES * FRAME_EDGE_PX * FRAME_EDGE_PX * 3);

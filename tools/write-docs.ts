@@ -1,5 +1,5 @@
 /**
- * Writes the documents that follow from the tables of the code:
+ * Writes the documents that depend on the code's tables:
  *
  *     npm run docs
  */

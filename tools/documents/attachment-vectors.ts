@@ -11,11 +11,11 @@ const keys = [
   'ein Schlüssel, dessen Bytes die seines UTF-8 sind',
 ];
 
-/** Id that was made on 2025-11-21 at 23:04:32.037. */
+/** Id created on 2025-11-21 at 23:04:32.037. */
 const id = String((1_763_766_272_037n - 1_420_070_400_000n) << 22n);
 const madeAt = 1_763_766_272;
 
-/** Attachments that show possible mistakes, and the time of each signature in seconds since 1970. */
+/** Attachments that reveal common mistakes, and the time of each signature in seconds since 1970. */
 const signed = [
   ['155369344', '155369345', 'cat picture.png', madeAt],
   ['155369344', id, 'cat.png', madeAt],

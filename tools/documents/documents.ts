@@ -8,7 +8,7 @@ import { createOpenapiDocument } from './openapi/openapi-document.ts';
 import { settingTables } from './setting-tables.ts';
 import { uploadVectors } from './upload-vectors.ts';
 
-/** Documents with generated tables, each between two comments, in text that people write. */
+/** Handwritten documents with generated tables, each between two comments. */
 const withTables = [
   'README.md',
   'docs/clients.md',
@@ -20,10 +20,10 @@ const withTables = [
 const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTables };
 
 /**
- * Makes the documents that follow from the tables of the code, by their path below the root, which is the working
+ * Generates the documents that depend on the code's tables, by their path below the root, which must be the working
  * directory.
  *
- * @throws Error if a document has a place for an unknown table, or a table has no place
+ * @throws Error if a document refers to an unknown table, or no document refers to a table
  */
 export function formatDocuments(): ReadonlyMap<string, string> {
   const placed = new Set<string>();
@@ -43,7 +43,7 @@ export function formatDocuments(): ReadonlyMap<string, string> {
   return documents;
 }
 
-/** Puts each table into its place. */
+/** Inserts the tables between their comments. */
 function fillTables(file: string, placed: Set<string>): string {
   return readFileSync(file, 'utf8').replace(
     /(<!-- generated: ([^\n]+) -->\n).*?(<!-- \/generated -->)/gs,

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { settingTable } from '../../src/config/settings.ts';
 import { clientLimits } from '../../src/http/connections/connections.ts';
 
-/** Drawings of the documents, as SVG. They follow the reader's colour scheme, also where they are shown by `<img>`. */
+/** Drawings of the documents, as SVG. They follow the reader's colour scheme, also in an `<img>`. */
 
 interface Point {
   readonly x: number;
@@ -71,8 +71,8 @@ function drawArrow(from: Point, to: Point): string {
   return `<path d="M${from.x} ${from.y} L${to.x} ${to.y}"/>`;
 }
 
-/** Rooms of `src` by their floor, from the top down, with what each holds. */
-const floors: readonly (readonly (readonly [room: string, lines: readonly string[]])[])[] = [
+/** Modules of `src` by layer, from the top down, with their contents. */
+const layers: readonly (readonly (readonly [module: string, lines: readonly string[]])[])[] = [
   [
     ['main, app', ['the process; connects the parts']],
     ['cli', ['check, put, render, sign, metadata;', 'purges and blocks of a running service']],
@@ -108,7 +108,7 @@ const processes: readonly (readonly [title: string, lines: readonly string[], pa
     ['video decoder', ['ffmpeg: one for each frame,', 'in its own sandbox'], 1],
   ];
 
-/** Top directories of `src` that a top directory imports. */
+/** Returns the top directories of `src` that each of them imports. */
 function readImports(): ReadonlyMap<string, ReadonlySet<string>> {
   const source = resolve('src');
   const directoryOf = (file: string): string =>
@@ -126,27 +126,27 @@ function readImports(): ReadonlyMap<string, ReadonlySet<string>> {
   return imports;
 }
 
-const FLOOR_HEIGHT = 126;
+const LAYER_HEIGHT = 126;
 const DRAWING_WIDTH = 960;
 
-/** Draws the rooms of `src`, and an arrow for each import from one floor to the next that has it. */
+/** Draws the modules of `src`, and arrows for the imports between layers. */
 export function drawArchitecture(): string {
   const boxes = new Map<string, Box>();
-  floors.forEach((rooms, floor) => {
+  layers.forEach((modules, layer) => {
     const gap = 24;
-    const width = (DRAWING_WIDTH - gap * (rooms.length + 1)) / rooms.length;
-    rooms.forEach(([title, lines], index) => {
+    const width = (DRAWING_WIDTH - gap * (modules.length + 1)) / modules.length;
+    modules.forEach(([title, lines], index) => {
       const x = Math.round(gap + index * (width + gap));
-      const kind = floor === floors.length - 1 ? 'pure' : undefined;
+      const kind = layer === layers.length - 1 ? 'pure' : undefined;
       const size = { width: Math.round(width), height: 84 };
-      boxes.set(title, { x, y: 20 + floor * FLOOR_HEIGHT, ...size, title, lines, kind });
+      boxes.set(title, { x, y: 20 + layer * LAYER_HEIGHT, ...size, title, lines, kind });
     });
   });
   const imports = readImports();
-  const arrows = [...boxes].flatMap(([room, from]) =>
-    [...(imports.get(room) ?? [])].flatMap((target) => {
+  const arrows = [...boxes].flatMap(([module, from]) =>
+    [...(imports.get(module) ?? [])].flatMap((target) => {
       const to = boxes.get(target);
-      if (to === undefined || to.y - from.y !== FLOOR_HEIGHT) return [];
+      if (to === undefined || to.y - from.y !== LAYER_HEIGHT) return [];
       const share = (box: Box, other: Box): number =>
         Math.min(Math.max(other.x + other.width / 2, box.x + 20), box.x + box.width - 20);
       return drawArrow(
@@ -155,7 +155,7 @@ export function drawArchitecture(): string {
       );
     }),
   );
-  const top = 20 + floors.length * FLOOR_HEIGHT;
+  const top = 20 + layers.length * LAYER_HEIGHT;
   const legend = drawText(
     { x: 24, y: top - 16 },
     'Arrows: imports, from each level to the next one; none points up. Blue: pure, without I/O.',
@@ -169,7 +169,7 @@ export function drawArchitecture(): string {
   ]);
 }
 
-/** Draws the processes in a row, and an arrow to each from the one that starts it. */
+/** Draws the processes in a row, and an arrow from each to the process that it starts. */
 function drawProcesses(y: number): string[] {
   const size = { width: 210, height: 84 };
   const xOf = (index: number): number => 24 + index * 234;
@@ -194,7 +194,7 @@ const secondsOf = (name: keyof typeof settingTable): string =>
 const numberOf = (name: keyof typeof settingTable): string =>
   Number(settingTable[name].default).toLocaleString('en').replaceAll(',', ' ');
 
-/** Stages at which a request may be rejected, in order: the bound of each, and the response beyond it. */
+/** Stages at which a request may be rejected, in order: each with its limit, and the response above the limit. */
 const stages: readonly (readonly [title: string, bound: string, refused: string])[] = [
   [
     'connection',
@@ -236,7 +236,7 @@ const stages: readonly (readonly [title: string, bound: string, refused: string]
 
 const STAGE_HEIGHT = 62;
 
-/** Draws the stages that a request passes, with the bound of each. */
+/** Draws the stages that a request passes, each with its limit. */
 export function drawUnderLoad(): string {
   const parts = stages.flatMap(([title, bound, refused], index) => {
     const y = 20 + index * STAGE_HEIGHT;

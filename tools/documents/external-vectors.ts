@@ -7,7 +7,7 @@ const keys = [
   'ein Schlüssel, dessen Bytes die seines UTF-8 sind',
 ];
 
-/** URLs that show possible mistakes. */
+/** URLs that reveal common mistakes. */
 const urls = [
   'https://media.example.org/a%20b/cat.png?w=1&h=2',
   'https://media.example.org/',
@@ -28,7 +28,7 @@ const urls = [
   'https://media.example.org/abc',
 ];
 
-/** Other spellings of the first URL, except of its query: signed unchanged, they share its cache entry. */
+/** Other spellings of the first URL with the same query: signed unchanged, they share its cache entry. */
 const spellings = [
   'HTTPS://Media.Example.Org/a%20b/cat.png?w=1&h=2',
   'https://media.example.org:443/a%20b/cat.png?w=1&h=2',
@@ -64,13 +64,13 @@ export const externalVectors = {
   forbidden: forbidden.map((url) => ({ url, path: formatExternalPath(url, first) })),
 };
 
-/** Formats the path of a URL in canonical form, in the segmented form, which only the platform makes. */
+/** Formats the segmented path of a URL in canonical form; only the platform creates segmented paths. */
 export function formatSegmentedPath(url: string, keys: SigningKeys): string {
   const target = formatSegmentedTarget(url);
   return `/external/${keys.sign(target, 'base64url')}/${target}`;
 }
 
-/** Formats the query, encoded once more, if there is one, then the scheme, the host and the path. */
+/** Formats the query if there is one, encoded once more, then the scheme, the host and the path. */
 function formatSegmentedTarget(url: string): string {
   const [, scheme = '', rest = '', query = ''] = /^(\w+):\/\/([^?]*)(\?.*)?$/.exec(url) ?? [];
   const first = query === '' ? '' : `${encodeURIComponent(query)}/`;

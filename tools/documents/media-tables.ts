@@ -19,7 +19,7 @@ import {
 import { capitalize } from './openapi/model.ts';
 import { code, formatTable } from './table.ts';
 
-/** Cells of resources whose original is not in the storage: the path, and where the original is. */
+/** Cells of resources whose original is not in the storage: the path, and the location of the original. */
 const foreign: Readonly<Partial<Record<ResourceName, readonly [path: string, key: string]>>> = {
   'default avatar': ['`/avatars/{index}.png` on `{static_url}`', 'shipped with the service'],
   'external media': ['`/external/{signature}/{target}`', "none: another site's URL"],
@@ -40,18 +40,18 @@ const resourceHeads = ['Resource', 'Path', 'Extensions', "Original's key", 'Quer
 
 const kinds = ['image', 'sticker', 'external'] as const;
 
-/** Parameters whose absence is a choice of its own. */
+/** Parameters whose default is no valid value, with a description of the default. */
 const choices: Readonly<Record<string, string>> = {
   size: "the original's",
   format: "the original's",
 };
 
-/** Each parameter once, whose form and meaning are the same in every kind. */
+/** Each parameter once: its syntax and meaning are the same in every kind. */
 const parameters = new Map(
   kinds.flatMap((kind) => queryParameters[kind]).map((parameter) => [parameter.name, parameter]),
 );
 
-/** A row for all parameters of the same cells. */
+/** Rows, each for all parameters with the same cells. */
 const parameterRows = new Map<string, { readonly names: string[]; readonly cells: string[] }>();
 for (const [name, parameter] of parameters) {
   const defaults = kinds.map((kind) => defaultIn(kind, name));
@@ -61,7 +61,7 @@ for (const [name, parameter] of parameters) {
   parameterRows.set(cells.join(), row);
 }
 
-/** The default of a parameter in a kind of query. */
+/** Returns the default of a parameter in a kind of query. */
 function defaultIn(kind: (typeof kinds)[number], name: string): string {
   const parameter = queryParameters[kind].find((each) => each.name === name);
   if (parameter === undefined) return '–';
@@ -144,7 +144,7 @@ function formatOutput(lines: readonly string[]): string {
   return ['```', ...lines, '```'].join('\n');
 }
 
-/** The tables of the contract's §1, §2 and §5, and outputs of examples, by name. */
+/** Tables of the contract's §1, §2 and §5, and outputs of examples, by name. */
 export const mediaTables: Readonly<Record<string, string>> = {
   resources: formatTable(resourceHeads, resourceNames.map(describe)),
   'resources of the platform': formatTable(resourceHeads, platformResourceNames.map(describe)),

@@ -2,7 +2,7 @@ import type { Setting } from '../../src/config/setting.ts';
 import { type SettingName, settingGroups, settingTable } from '../../src/config/settings.ts';
 import { code, formatTable } from './table.ts';
 
-/** The settings that everybody needs. */
+/** Settings that every deployment needs. */
 const common: readonly SettingName[] = [
   'HOST',
   'PORT',
@@ -16,7 +16,7 @@ const common: readonly SettingName[] = [
   'ADMIN_TOKEN',
 ];
 
-/** A table for each group of settings, by the name of the group, and one of the common settings. */
+/** Tables of the settings of each group, by the group's name, and a table of the common settings. */
 export const settingTables: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.entries(settingGroups).map(([group, rows]) => [

@@ -15,7 +15,7 @@ const keys = [
 
 const end = 1_763_766_572;
 
-/** Uploads that show possible mistakes. */
+/** Uploads that reveal common mistakes. */
 const signed: readonly CapabilityFields[] = [
   { k: 'attachments/155369344/155369345/cat picture.png', e: end },
   { k: 'avatars/155369344/0123456789abcdef0123456789abcdef', e: end, ct: 'image/png', mb: 262_144 },
@@ -51,7 +51,7 @@ export const uploadVectors = {
   judged: createVectors(),
 };
 
-/** Signs the JSON of a capability, or any text in its place, as the platform does: with the first of the keys. */
+/** Signs the JSON of a capability, or any other text, with the first key, like the platform. */
 export function signCapabilityText(json: string, keys: SigningKeys): string {
   const payload = Buffer.from(json, 'utf8').toString('base64url');
   return `${payload}.${keys.sign(payload, 'base64url')}`;
@@ -62,17 +62,17 @@ export function formatRelayPath(key: string, capability: string): string {
   return `${RELAY_PREFIX}${key.split('/').map(encodeURIComponent).join('/')}?t=${capability}`;
 }
 
-/** The path of `object` with a capability, and what may follow it. */
+/** Formats the path of `object` with a capability, and more parameters in `rest`. */
 function to(capability: string, rest = ''): string {
   return `${formatRelayPath(object, capability)}${rest}`;
 }
 
-/** The capability of an object of JSON, or of any text in its place. */
+/** Returns the capability for an object, which becomes JSON, or for any text. */
 function of(value: object | string, key?: string): string {
   return sign(typeof value === 'string' ? value : JSON.stringify(value), key);
 }
 
-/** The path that a capability of this very key is sent to. */
+/** Formats the path of a key with a capability for the same key. */
 function at(k: string): string {
   return formatRelayPath(k, of({ ...fields, k }));
 }
@@ -82,9 +82,9 @@ function createVectors() {
   const good = of(fields);
   const [payload = '', signature = ''] = good.split('.');
   const second = of(fields, keys[1]);
-  // With the space at the end, base64 would pad it.
+  // The trailing space makes base64 pad the text.
   const padded = Buffer.from(`${JSON.stringify(fields)} `).toString('base64');
-  /** By the status of the upload, as far as its head and its capability decide. */
+  /** Descriptions and paths by the status that the head and the capability of an upload lead to. */
   const rows: Readonly<Record<number, Readonly<Record<string, string>>>> = {
     200: {
       'its last second': to(good),

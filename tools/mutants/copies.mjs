@@ -1,5 +1,5 @@
 /**
- * Makes copies of the tree in a temporary directory, changes sources in them, and runs unit tests there.
+ * Creates copies of the tree in a temporary directory, changes sources in them, and runs unit tests there.
  */
 
 import { execFileSync, spawn } from 'node:child_process';
@@ -21,7 +21,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXCLUDED = ['.git', 'node_modules', 'dist', 'test-report'];
 
 /**
- * Makes and builds copies, which are removed when the process exits.
+ * Creates and builds copies, which are removed when the process exits.
  *
  * @param {number} count
  * @returns {string[]} their directories
@@ -69,7 +69,7 @@ export function writeSources(copy, texts) {
 }
 
 /**
- * Runs test files in their order to the first failure; without `files`, probes a share of all.
+ * Runs test files in this order until the first failure; without `files`, probes the part `share` of all test files.
  *
  * @param {string} copy
  * @param {{ files?: string[], share?: string, limitMs?: number }} options

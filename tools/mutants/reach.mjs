@@ -64,7 +64,7 @@ function parseLog(log) {
 }
 
 /**
- * Runs all unit tests once with probes, each copy a share of them.
+ * Runs all unit tests once with probes, divided among the copies.
  *
  * @param {string[]} copies @param {Mutant[]} mutants @param {(text: string) => void} print
  * @returns {Promise<{ durationsMs: Map<string, number>, listTests: (id: number) => string[] }>}

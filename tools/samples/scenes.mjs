@@ -10,7 +10,7 @@ const round = (n) => Math.round(n * 100) / 100;
 const svg = (w, h, body, viewBox = `0 0 ${w} ${h}`) =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="${viewBox}">${body}</svg>`;
 
-/** A Lehmer generator: confetti and stars have the same places in every run. @param {number} seed */
+/** A Lehmer generator, so that confetti and stars have the same positions in every run. @param {number} seed */
 function scatter(seed) {
   let state = seed;
   return (/** @type {number} */ low, /** @type {number} */ high) => {
@@ -128,7 +128,7 @@ const coats = {
   cream: { fur: '#f0dfc8', stripe: '#cfae87', belly: '#fffaf2' },
 };
 
-/** Outline of the cat without colours, since its white rim is drawn with it as well. */
+/** Outline of the cat without colours, because its white rim uses it, too. */
 const catHead =
   '<path d="M82 108L76 34q0-10 9-5l47 33q28-6 56 0l47-33q9-5 9 5l-6 74q16 20 16 44c0 46-42 68-94 68s-94-22-94-68q0-24 16-44z"/>';
 const catBody = '<path d="M92 306q-20-70 26-100h84q46 30 26 100z"/>';

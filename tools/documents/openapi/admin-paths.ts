@@ -183,7 +183,7 @@ const listFailures = {
 
 const withToken = [{ adminToken: [] }];
 
-/** A path item per path of the admin listener. */
+/** Path items of the admin listener, by path. */
 export const adminPaths: Readonly<Record<string, PathItem>> = {
   '/healthz': get({
     operationId: 'getHealth',
@@ -326,7 +326,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
 };
 
-/** A path that exists only with a CDN in front. */
+/** Describes a path that exists only with a CDN in front of the service. */
 function getPurges(
   operationId: string,
   summary: string,
@@ -369,7 +369,7 @@ function changeBlocks(operationId: string, summary: string): Operation {
   };
 }
 
-/** Schema of an error that only this listener has. */
+/** Describes an error that only this listener returns. */
 function describeError(code: string): Schema {
   return {
     type: 'object',
@@ -387,7 +387,7 @@ function get(
   return { get: { servers: [adminServer], tags: ['admin'], security: [], ...operation } };
 }
 
-/** A response in JSON, of a schema of `components`, or of one of several. */
+/** Describes a JSON response with one of these schemas of `components`. */
 function json(
   schema: string | readonly string[] | undefined,
   description: string,

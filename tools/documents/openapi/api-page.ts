@@ -12,10 +12,10 @@ import { capitalize } from './model.ts';
 
 const METHODS = ['get', 'head', 'post', 'put', 'delete', 'options'] as const;
 
-/** Widest line of prose. */
+/** Maximum length of a line of prose. */
 const MAX_LINE = 130;
 
-/** Formats the document as a page for people: paths by tag, then what they share. */
+/** Formats the document as Markdown: paths by tag, then shared headers, errors and schemas. */
 export function formatApiPage(document: OpenapiDocument): string {
   const { components, paths, tags } = document;
   const resolve = <Value extends object>(value: Value | Reference): Value => {
@@ -23,7 +23,7 @@ export function formatApiPage(document: OpenapiDocument): string {
     const [kind = '', name = ''] = value.$ref.split('/').slice(-2);
     return (components as unknown as Record<string, Record<string, Value>>)[kind]?.[name] as Value;
   };
-  /** Heading of the first path with a text, by the text: later paths refer to it. */
+  /** Heading of the first path with a text, by that text; later paths with the same text refer to it. */
   const shown = new Map<string, string>();
 
   const formatPath = ([path, item]: [string, PathItem]): string => {
@@ -144,13 +144,13 @@ export function formatApiPage(document: OpenapiDocument): string {
   )}\n`;
 }
 
-/** Properties of a schema, if they are those of an error. */
+/** Whether the properties of a schema are those of an error. */
 function isError(properties: unknown): properties is Readonly<Record<string, Schema>> {
   const { code: constant } = (properties ?? {}) as Readonly<Record<string, Schema | undefined>>;
   return constant?.const !== undefined;
 }
 
-/** Returns the headers that every success of the media and uploads has. */
+/** Returns the headers that all successful responses for media and uploads have. */
 function commonHeaders(
   { paths }: OpenapiDocument,
   resolve: (response: ResponseObject | Reference) => ResponseObject,
@@ -273,7 +273,7 @@ function formatList(items: readonly string[]): string {
   return items.map((item) => wrap(`- ${item}`).replaceAll('\n', '\n  ')).join('\n');
 }
 
-/** Joins blocks by empty lines; leaves out missing ones. */
+/** Joins blocks with empty lines; omits missing ones. */
 function join(...blocks: readonly (string | false | undefined)[]): string {
   return blocks.filter(Boolean).join('\n\n');
 }

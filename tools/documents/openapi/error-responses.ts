@@ -3,7 +3,7 @@ import { refusals } from '../../../src/http/connections/refusal.ts';
 import { type headerComponents, headersOf, headersWithIdIfAny, tagHeaders } from './headers.ts';
 import { byName, capitalize, type Reference, type ResponseObject, type Schema } from './model.ts';
 
-/** Headers that belong to one status alone. */
+/** Headers of responses with only one status. */
 const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
   404: tagHeaders,
   405: ['Allow'],
@@ -25,7 +25,7 @@ const codes = Object.keys(errorRegistry) as ErrorCode[];
 
 /** Statuses of messages that are rejected before they become requests. */
 export const refusalStatuses = knownStatuses(
-  Object.values(refusals).map(({ status }) => status), // its 405 is of CONNECT alone
+  Object.values(refusals).map(({ status }) => status), // among them the 405 for CONNECT only
 );
 
 /** Statuses that only signed URLs can have. */
@@ -60,14 +60,14 @@ export function errorResponses(statuses: readonly number[]): Readonly<Record<str
   }));
 }
 
-/** Pages of other sites may read the headers of the rates, too. */
+/** Pages of other sites can also read the headers of the rate limits. */
 const exposedWithRates = {
   'Access-Control-Expose-Headers': {
     $ref: '#/components/headers/Access-Control-Expose-Headers-With-Rates',
   },
 };
 
-/** A response for each status of the registry, and for each with which a message is refused. */
+/** A response for each status of the registry, and for each status of a rejected message. */
 export const errorResponseComponents: Readonly<Record<string, ResponseObject>> = Object.fromEntries(
   unique([...registeredStatuses, ...signedStatuses, ...uploadStatuses, 405, ...refusalStatuses])
     .sort()
@@ -146,7 +146,7 @@ function schemaNameOf(code: ErrorCode): string {
     .join('');
 }
 
-/** Each response once, except that of methods that no operation has. */
+/** Returns each status once, except the 405 for methods without an operation. */
 function knownStatuses(statuses: readonly number[]): readonly number[] {
   return unique(statuses).filter((status) => status !== 405);
 }

@@ -26,7 +26,7 @@ const tags = (edge: string, separator: string): Header => ({
 
 const DATE = '^[A-Z][a-z]{2}, \\d{2} [A-Z][a-z]{2} \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$';
 
-/** One value per header of `COMMON_HEADERS`, by its usual spelling. */
+/** Values of `COMMON_HEADERS`, by the usual spelling of the header. */
 const usualSpelling: Readonly<Record<keyof typeof COMMON_HEADERS, string>> = {
   'x-content-type-options': 'X-Content-Type-Options',
   'content-security-policy': 'Content-Security-Policy',
@@ -62,16 +62,16 @@ const etag = text(
 
 const requestId = text('Id of the request in the log.', REQUEST_ID.source);
 
-/** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
+/** All headers of responses, except headers of the connection and `Content-Type`, which follows from `content`. */
 export const headerComponents = {
   ...commonHeaders,
-  /** For the statuses that have them. */
+  /** For statuses with rate headers. */
   'Access-Control-Expose-Headers-With-Rates': {
     description: 'As in every response, and the rate headers.',
     required: true,
     schema: { type: 'string', const: exposedWithRates.join(', ') },
   },
-  /** For uploads: those of every response, and `X-Metadata` if the response has it. */
+  /** For uploads: the usual headers, and `X-Metadata` if the response has it. */
   'Access-Control-Expose-Headers-Of-Uploads': {
     description: 'Those of every response, and `X-Metadata` if the response has it.',
     required: true,
@@ -104,7 +104,7 @@ export const headerComponents = {
     ...text('The same for CDNs (RFC 9213), if `CDN_CACHE_CONTROL` is true.'),
     required: false,
   },
-  /** A response has one of these: that of the CDN in front (EDGE). */
+  /** A response has only the header of the CDN that `EDGE` names. */
   'Cache-Tag': tags('Cloudflare and CloudFront', ','),
   'Surrogate-Key': tags('Fastly', ' '),
   'CDN-Tag': tags('Bunny', ','),
@@ -162,10 +162,10 @@ export const headerComponents = {
   'WWW-Authenticate': { ...text('Authentication scheme.'), schema: { const: 'Bearer' } },
 } as const satisfies Readonly<Record<string, Header>>;
 
-/** Headers by which a CDN in front finds responses of an original. */
+/** Headers by which the CDN in front of the service finds the responses of an original. */
 export const tagHeaders = ['Cache-Tag', 'Surrogate-Key', 'CDN-Tag'] as const;
 
-/** References to the headers named, and to those of every response to a request. */
+/** Returns references to these headers, and to those of every response to a request. */
 export function headersOf(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {
@@ -184,7 +184,7 @@ export function headersWithIdIfAny(
   return { ...headersOf(...names), 'X-Request-Id': ifAny };
 }
 
-/** References to the headers named, and no other: the admin listener is not for browsers. */
+/** Returns references to these headers only: browsers do not use the admin listener. */
 export function onlyHeaders(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {

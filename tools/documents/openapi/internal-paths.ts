@@ -59,7 +59,7 @@ export const internalSchemas: Readonly<Record<string, Schema>> = {
 
 const headers = onlyHeaders('Cache-Control', 'Content-Length');
 
-/** A path item per path of the internal listener. */
+/** Path items of the internal listener, by path. */
 export const internalPaths: Readonly<Record<string, PathItem>> = {
   '/_health': {
     get: {

@@ -58,7 +58,7 @@ const ranges: readonly Parameter[] = [
 const signedAttachments =
   'If the service requires signatures, the query also has `ex` and `is`, with eight lower-case hexadecimal digits each, and `hm`, with 64 digits. For a data export, it has `ex=0` and `uc=dp`. If the signature is missing, wrong or expired, the response is the same as for a missing attachment.';
 
-/** Raw bytes, in the form that generators of clients know; JSON Schema has none. */
+/** Raw bytes, as client generators expect them; JSON Schema has no such type. */
 const binary = { type: 'string', format: 'binary' };
 
 /** Parameters by name, for references. */
@@ -100,7 +100,7 @@ export const mediaResponses: Readonly<Record<string, ResponseObject>> = {
   },
 };
 
-/** A path item per resource of the contract, those of a service in the platform's place included. */
+/** Path items by resource of the contract, including resources that exist only if Darkroom replaces the platform. */
 export const mediaPaths: Readonly<Record<string, PathItem>> = Object.fromEntries(
   [...resourceNames, ...platformResourceNames].map((resource) => [
     resourceRows[resource].template,
@@ -162,7 +162,7 @@ function describeWhole(resource: ResourceName): ResponseObject {
   return describeSuccess(resource, 'The complete body.', 'Content-Length', 'Accept-Ranges');
 }
 
-/** Media of other sites have a strong validator, and so ranges, only if their site sends one. */
+/** Media of other sites have ranges only if their site sends a strong validator. */
 function describeWholeOfSite(): ResponseObject {
   const whole = describeWhole('external media');
   const ETag = { $ref: '#/components/headers/ETag-If-Any' };
@@ -194,7 +194,7 @@ function describeSuccess(
   };
 }
 
-/** Bytes: of the format that the extension names, or of any type that an attachment has. */
+/** Describes the body: the format of the extension, or any type for an attachment. */
 function describeContent(resource: ResourceName): Readonly<Record<string, MediaType>> {
   const { extensions, contentType } = resourceRows[resource];
   const types =
@@ -204,7 +204,7 @@ function describeContent(resource: ResourceName): Readonly<Record<string, MediaT
   return byName([...new Set(types ?? ['*/*'])], () => ({ schema: binary }));
 }
 
-/** Media are public or have a signed URL; default avatars have a host of their own. */
+/** Media are public or have a signed URL; default avatars have their own host. */
 function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
   const { query, isSigned } = resourceRows[resource];
   const servers = query === 'none' ? { servers: [staticServer] } : {};

@@ -13,7 +13,7 @@ export interface Reference {
 
 export interface Header {
   readonly description: string;
-  /** Whether every response that names it has it. */
+  /** Whether every response that refers to the header has it. */
   readonly required?: boolean;
   readonly schema: Schema;
 }
@@ -89,12 +89,12 @@ export interface OpenapiDocument {
   };
 }
 
-/** A word, or words, with a capital letter first. */
+/** Returns a text with a capital first letter. */
 export function capitalize(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
-/** Several statuses, or names, with what belongs to each. */
+/** Returns an object with a property for each name or status. */
 export function byName<Name extends string | number, Value>(
   names: readonly Name[],
   describe: (name: Name) => Value,

@@ -18,8 +18,8 @@ const DESCRIPTION = `Media of an instant-messaging platform, in the size and for
 - The examples of media exist among the sample originals that \`npm start\` serves.`;
 
 /**
- * Describes the HTTP API as an OpenAPI 3.1 document, from the tables that route and the schemas that parse, and from
- * the version in `package.json` of the working directory.
+ * Describes the HTTP API as an OpenAPI 3.1 document, from the service's routing tables and schemas, and the version in
+ * `package.json` of the working directory.
  */
 export function createOpenapiDocument(): OpenapiDocument {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as {

@@ -50,7 +50,7 @@ export const pathValueSchemas: Readonly<Record<string, Schema>> = Object.fromEnt
   kinds.map((kind) => [capitalize(kind), describeForm(kind)]),
 );
 
-/** The parameters of a path template, in their order. */
+/** Describes the parameters of a path template, in the same order. */
 export function describePathParameters(
   template: string,
   extensions: readonly string[],
@@ -107,7 +107,7 @@ function describeForm(kind: PathValueKind): Schema {
   };
 }
 
-/** The parameters of a kind of query, as OpenAPI has them. */
+/** Describes the parameters of a kind of query. */
 export function describeQueryParameters(kind: QueryKind): readonly Parameter[] {
   return queryParameters[kind].map((parameter) => {
     const { name, description } = parameter;
@@ -116,8 +116,8 @@ export function describeQueryParameters(kind: QueryKind): readonly Parameter[] {
 }
 
 /**
- * A schema of what the text of a parameter stands for: 128, not "128". In a query, all is text; a choice of
- * numbers or truth values is one of their texts.
+ * Returns the schema of a parameter's parsed value: 128, not "128". An enumeration of numbers or booleans lists their
+ * texts, because a query contains only text.
  */
 function schemaOf({ form, default: fallback }: QueryParameter): Schema {
   const typed = <Value>(type: string, read: (text: string) => Value, rest: Schema): Schema => ({

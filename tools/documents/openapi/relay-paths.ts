@@ -51,7 +51,7 @@ const query: readonly Parameter[] = [
   },
 ];
 
-/** Statuses that uploads do not have: they have no preconditions, no ranges and no picture to decode. */
+/** Statuses that uploads do not return: they have no preconditions and no ranges, and decode no picture. */
 const notOfUploads: readonly number[] = [412, 416, 422];
 
 const statuses = [...registeredStatuses, ...signedStatuses, ...uploadStatuses, ...refusalStatuses];
