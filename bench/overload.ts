@@ -40,7 +40,7 @@ const report = joinParts(
   `${workers} workers, which render ${run.capacity.toFixed(1)} animations a second without other load: the capacity. ` +
     `${ROUNDS} rounds with phases of ${seconds} s; phases of one kind count together. ` +
     'Service and generators share the cores; the process that requests hits runs at ' +
-    `${run.isHitClientPreferred ? 'a higher' : 'the same'} priority. Others: the most that other processes used in a phase, as a share of the cores.`,
+    `${run.isHitClientPreferred ? 'a higher' : 'the same'} priority. Others: the maximum fraction of the cores that other processes used in a phase.`,
   formatCriteria(criteria),
   formatTable(
     ['', 'Requests', 'Responses', 'p50', 'p95', 'p99', 'most', 'sent late, p99', 'Others'],

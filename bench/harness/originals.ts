@@ -136,7 +136,7 @@ export class Originals {
     const renderings: Rendering[] = [];
     for (let id = 0; renderings.length < min; id += 1) {
       const drawing = drawings[id % drawings.length];
-      if (drawing === undefined) throw new Error('Nothing is drawn.');
+      if (drawing === undefined) throw new Error('There are no drawings.');
       const path = keyOf(id, drawing.format);
       const file = join(this.directory, path);
       await mkdir(dirname(file), { recursive: true });

@@ -31,7 +31,7 @@ test('neither caches a result that is too large nor evicts others for it', async
   for (let time = 0; time < 2; time += 1) expect(await request(16)).toBe('fwd=miss');
 });
 
-test('does not join a read that began long ago, since its result may be outdated', async () => {
+test('does not join a read that began long ago, because its result may be outdated', async () => {
   const app = await useTestApp({ renderer: { render: async (bytes: Uint8Array) => bytes } });
   app.originals.put('emojis/1', samples.png);
   const paused = defer<void>();

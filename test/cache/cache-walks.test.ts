@@ -126,7 +126,7 @@ const statuses = [
 ];
 const races = ['a race', 'a race that is joined'];
 
-test('each response and its work follow from earlier requests', async () => {
+test('each response and its work match the prediction from earlier requests', async () => {
   const worlds = await Promise.all(setups.map(createWorld));
   const met = new Map<string, number>();
   await fc.assert(

@@ -65,7 +65,7 @@ describe('the admin client', () => {
     expect(await status()).toBe(200);
   });
 
-  test('names the setting without which nothing can be blocked', async () => {
+  test('names the setting that blocking requires', async () => {
     const { client } = await start();
     const error = await failureOf(client.block({ keys: ['avatars/1/ab12'] }));
     expect(error).toMatchObject({ status: 404, code: 'NOT_FOUND' });

@@ -99,7 +99,7 @@ test.each(rows.filter((_, index) => index % atScale(6, 1) === 0))(
   },
 );
 
-test('the URLs of the table lead to these originals, and to no other object', () => {
+test('the URLs of the table refer to these originals, and to no other object', () => {
   expect([...app.originals.reads.keys()].filter((key) => !servedKeys.has(key))).toEqual([]);
   expect(app.log.errors).toEqual([]);
 });

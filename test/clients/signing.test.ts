@@ -43,7 +43,7 @@ describe('signAttachmentUrl', () => {
     },
   );
 
-  test('makes URLs that the service accepts', async () => {
+  test('returns URLs that the service accepts', async () => {
     await fc.assert(
       fc.asyncProperty(id, id, filename, async (channelId, attachmentId, name) => {
         const attachment = { channelId, attachmentId, filename: name };

@@ -54,13 +54,13 @@ describe('MediaUrls builds the URL of', () => {
     expect(new MediaUrls({ cdnUrl }).defaultAvatar(11n)).toBe(`${cdnUrl}/avatars/5.png`);
   });
 
-  test('every kind of the contract but signed ones', () => {
+  test('every kind of media in the contract except signed ones', () => {
     const kinds = Object.keys(resourceRows).filter((kind) => kind !== 'external media');
     expect([...Object.keys(kindRows), 'default avatar'].toSorted()).toEqual(kinds.toSorted());
   });
 });
 
-describe('the service reads from the URL of', () => {
+describe('the service parses the requested options from the URL of', () => {
   const id = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
   const hash = fc.stringMatching(/^(?:a_)?[A-Za-z0-9-][A-Za-z0-9_-]{0,63}$/);
   const filename = fc
@@ -86,7 +86,7 @@ describe('the service reads from the URL of', () => {
     ([kind]) => !['theme', 'entrance sound', 'branding'].includes(kind),
   );
 
-  test.each(kinds)('%s the requested URL', (kind, { method, path, query, formats }) => {
+  test.each(kinds)('%s', (kind, { method, path, query, formats }) => {
     const placeholders = Array.from(path.matchAll(/:(\w+)\}/g), ([, each = '']) => each);
     const choices = formats ?? extensions;
     fc.assert(
@@ -188,7 +188,7 @@ test.each([
 });
 
 describe('sizes', () => {
-  test('are those of the contract', () => {
+  test('match the contract', () => {
     expect(sizes).toEqual(ASSET_WIDTHS_PX);
   });
 
@@ -208,7 +208,7 @@ describe('sizes', () => {
     expect(() => nearestSize(40, value)).toThrow(RangeError);
   });
 
-  test('srcset() has one URL for each pixel ratio, and none twice', () => {
+  test('srcset() returns one URL for each pixel ratio, without duplicates', () => {
     const urlOf = (size: Size) => urls.avatar('1', 'ab', { size });
     expect(srcset(40, urlOf)).toBe(
       [`${urlOf(40)} 1x`, `${urlOf(80)} 2x`, `${urlOf(128)} 3x`].join(', '),

@@ -140,7 +140,7 @@ test.each([
   expect(bytesEach).toBeLessThan(1024 * 1024);
 });
 
-test('with a low limit of open files, neither the storage nor the listener runs out of them', async () => {
+test('neither the storage nor the listener runs out of open files at a low limit', async () => {
   const bounds = { ORIGIN_MAX_STREAMS: '128', ORIGIN_MAX_READS: '16' };
   await start({ STORAGE_DIR: await makeStorage(), LOG_LEVEL: 'info', ...bounds }, 512);
   const crowd = await openCrowd(1_500, async (index) => {

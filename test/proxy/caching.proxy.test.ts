@@ -28,7 +28,7 @@ async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   return bytes;
 }
 
-test('nginx serves a hit without Darkroom, whatever Cache-Control the client sends', async () => {
+test('nginx serves a hit without Darkroom, for any Cache-Control of the client', async () => {
   const target = '/avatars/1/ab12.webp?size=256';
   const miss = await stack.request(target);
   expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
@@ -43,7 +43,7 @@ test('nginx serves a hit without Darkroom, whatever Cache-Control the client sen
   expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
 });
 
-test('a HEAD in nginx fills the cache for a GET', async () => {
+test('a HEAD fills the cache of nginx for a GET', async () => {
   await stack.request('/icons/1/ab12.webp?size=80', { method: 'HEAD' });
   const { status, nginx } = await stack.request('/icons/1/ab12.webp?size=80');
   expect([status, nginx]).toEqual([200, 'hit']);
@@ -123,7 +123,7 @@ test.each([
   ['one for a slice', '/attachments/1/16/clip.webm', 1],
   ['one for the status of an error, and one for its body', '/avatars/1/missing.webp', 2],
 ])(
-  'a crowd at a cold URL of nginx makes few requests of Darkroom: %s',
+  'nginx sends few requests to Darkroom for many concurrent requests of a cold URL: %s',
   async (_, target, requests) => {
     // Separate connections, so that requests reach all nginx workers.
     const crowd = Array.from({ length: 100 }, () => stack.connect()(target));
@@ -154,7 +154,7 @@ test('a purge in nginx removes exactly the responses below a path: every size, s
 });
 
 describe('a large attachment behind nginx', () => {
-  test('is fetched and cached in slices, only those that a HEAD or a range needs', async () => {
+  test('is fetched and cached only in the slices that a HEAD or a range needs', async () => {
     const target = '/attachments/2/64/film.bin';
     const film = await putFile(target, 16 * MEBIBYTE - 5);
     const head = await stack.request(target, { method: 'HEAD' });

@@ -34,7 +34,7 @@ async function newExhausted() {
   return client;
 }
 
-test('rate limits count a client by its own address, whatever X-Forwarded-For it sends', async () => {
+test('rate limits count a client by its own address, and ignore its X-Forwarded-For', async () => {
   const [one, other] = [await newExhausted(), newClient()];
   const headers = { 'X-Forwarded-For': other.address };
   const refused = await one.request(await newTarget(), { headers });

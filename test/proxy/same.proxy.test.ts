@@ -293,7 +293,7 @@ test.each([
   300_000,
 );
 
-test('the explorer is not shown through nginx, however its path is spelled', async () => {
+test('nginx does not serve the explorer for any spelling of its path', async () => {
   expect((await plain.requestDirectly('/explorer/originals.json')).status).toBe(200);
   const nowhere = await plain.requestDirectly('/nothing/here');
   for (const target of words(`

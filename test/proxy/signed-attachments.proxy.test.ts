@@ -122,7 +122,7 @@ describe('a signed URL behind nginx', () => {
     await Promise.all(watched);
   });
 
-  test('is not served from the cache while Darkroom is down after it has expired; a valid one is', async () => {
+  test('is not served from the cache after it has expired, even while Darkroom is down; a valid one is', async () => {
     const end = inSeconds(6);
     const [ending, holding] = [end, later].map((each) => signedPath(photo, each, 'width=68'));
     const sliced = signedPath(document, end);

@@ -199,7 +199,7 @@ export function checkMedia(
   const { headers, body } = response;
   const { body: whole, headers: plain } = learned.response;
   const cacheStatus = learned.isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit';
-  expect(headers['cache-status']).toBe(cacheStatus); // whatever Cache-Control the client sends
+  expect(headers['cache-status']).toBe(cacheStatus); // for any Cache-Control of the client
   if (learned.isShipped === true) expect(headers).not.toHaveProperty('server-timing');
   // The first bytes of external media are cached, so the origin may take no time.
   const withoutStage = learned.isOfSite && learned.isPassthrough ? 'origin;dur=0' : 'store';

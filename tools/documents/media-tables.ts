@@ -40,7 +40,7 @@ const resourceHeads = ['Resource', 'Path', 'Extensions', "Original's key", 'Quer
 
 const kinds = ['image', 'sticker', 'external'] as const;
 
-/** Parameters whose default is no valid value, with a description of the default. */
+/** Parameters whose default cannot be requested by a value, with a description of the default. */
 const choices: Readonly<Record<string, string>> = {
   size: "the original's",
   format: "the original's",
