@@ -119,8 +119,8 @@ test('the table covers every kind, format, quality and orientation', async () =>
   const formats = new Set([...Object.keys(outputFormats), undefined]);
   expect(new Set(requests.map(({ format }) => format))).toEqual(formats);
   expect(new Set(requests.map(({ quality }) => quality)).size).toBe(3);
-  const turned = allRows.filter(({ name }) => name.startsWith('orientation/'));
-  const originals = [...new Set(turned.map(({ original }) => original))];
+  const rotated = allRows.filter(({ name }) => name.startsWith('orientation/'));
+  const originals = [...new Set(rotated.map(({ original }) => original))];
   const metadata = await Promise.all(originals.map((each) => sharp(readOriginal(each)).metadata()));
   expect(new Set(metadata.map(({ orientation = 1 }) => orientation)).size).toBe(8);
 });

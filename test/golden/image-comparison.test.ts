@@ -33,7 +33,8 @@ const swapFrames = (image: DecodedImage): DecodedImage => {
   const [first, second, ...rest] = image.frames;
   return { ...image, frames: [second ?? expect.fail(), first ?? expect.fail(), ...rest] };
 };
-const turn = async (degrees: number) => decodeImage(await sharp(photo).rotate(degrees).toBuffer());
+const rotate = async (degrees: number) =>
+  decodeImage(await sharp(photo).rotate(degrees).toBuffer());
 const shift = async () =>
   decodeImage(await sharp(photo).affine([1, 0, 0, 1], { odx: 1 }).png().toBuffer());
 
@@ -43,7 +44,7 @@ const all = ['exact', 'lossy', 'palette'] as const;
 
 test.each<[change: string, file: Buffer, change: Change, seenBy: readonly string[]]>([
   ['nothing', animation, (it) => it, []],
-  ['a rotation by 180°', photo, () => turn(180), all],
+  ['a rotation by 180°', photo, () => rotate(180), all],
   ['a shift by a pixel', photo, shift, all],
   ['a missing frame', animation, (it) => ({ ...it, frames: it.frames.slice(1) }), all],
   ['the order of frames', animation, swapFrames, all],

@@ -17,14 +17,14 @@ export const pngLow: MakeTarget = (id) => `/avatars/1/${id}.png?size=128&quality
 export const passthrough: MakeTarget = (id) => `/attachments/1/${id}/file`;
 export const cropped: MakeTarget = (id) =>
   `/attachments/1/${id}/file?width=100&height=40&format=webp`;
-export const asItIs: MakeTarget = (id) => `/attachments/1/${id}/file?quality=low`;
+export const lowQuality: MakeTarget = (id) => `/attachments/1/${id}/file?quality=low`;
 
 export const poster: MakeTarget = (id) => `/attachments/1/${id}/clip.mp4?format=webp&width=64`;
 
 /** Requests for a still of any size. */
 export const stills = [stillSmall, jpeg] as const;
 /** Requests for an animation, if the original is one. */
-export const moving = [stillSmall, animatedSmall, gif, losslessLarge] as const;
+export const animations = [stillSmall, animatedSmall, gif, losslessLarge] as const;
 
 /** Requests that together run all code. */
 export const allTargets = [
@@ -36,7 +36,7 @@ export const allTargets = [
   pngLow,
   passthrough,
   cropped,
-  asItIs,
+  lowQuality,
 ] as const;
 
 /** Requests through every decoder and encoder, with small results. */
@@ -52,5 +52,5 @@ export const smallTargets: readonly MakeTarget[] = [
   (id) => `/attachments/1/${id}/file?width=20&height=30&format=jpeg`,
   (id) => `/attachments/1/${id}/file?width=30&height=20&format=gif&animated=true`,
   (id) => `/stickers/${id}.webp?size=60`,
-  asItIs,
+  lowQuality,
 ];

@@ -10,7 +10,7 @@ const tagged = readSample('avatars/1/ab12');
 const pixels = Array.from({ length: 16 }, () => 1);
 const flat = drawGif({ widthPx: 4, heightPx: 4, indexBits: 2, frames: [{ widthPx: 4, pixels }] });
 const still = '/avatars/1/1.webp?size=64';
-const moving = `${still}&animated=true`;
+const animatedTarget = `${still}&animated=true`;
 const file = '/attachments/1/1/file';
 
 const small = sharp(photo).resize(64);
@@ -35,7 +35,7 @@ const refuse = (status: number, code: string): Response => [status, 'json', `{"c
 
 test.each<[what: string, isRight: boolean, original: Buffer, target: string, Response]>([
   ['a still', true, photo, still, ok(webp)],
-  ['an animation', true, parrot, moving, ok(animated)],
+  ['an animation', true, parrot, animatedTarget, ok(animated)],
   ['an unmodified file', true, photo, file, ok(photo, 'jpeg')],
   ['an unmodified image', true, flat, '/emojis/1.gif', ok(flat, 'gif')],
   ['a rejected text', true, samples.text, still, refuse(415, 'UNSUPPORTED_MEDIA_TYPE')],
@@ -54,8 +54,8 @@ test.each<[what: string, isRight: boolean, original: Buffer, target: string, Res
   ['an image of a text', false, samples.text, still, ok(webp)],
   ['a strip of frames', false, parrot, still, ok(strip)],
   ['an animation for a still', false, parrot, still, ok(animated)],
-  ['a lost animation', false, parrot, moving, ok(firstFrame)],
-  ['other delays', false, parrot, moving, ok(slowed)],
+  ['a lost animation', false, parrot, animatedTarget, ok(firstFrame)],
+  ['other delays', false, parrot, animatedTarget, ok(slowed)],
   ['EXIF', false, photo, still, ok(exif)],
   [
     'an unmodified image with EXIF',

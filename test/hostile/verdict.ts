@@ -69,8 +69,8 @@ async function findImageDefects(
   const header = readImageHeader(original);
   if (header === undefined) return findPosterDefects(original, request, body);
   const { encodesAs, animatesAs = encodesAs } = sourceFormats[header.format];
-  const isMoving = request.isAnimated && header.animation !== undefined;
-  const format = request.format ?? (isMoving ? animatesAs : encodesAs);
+  const isAnimation = request.isAnimated && header.animation !== undefined;
+  const format = request.format ?? (isAnimation ? animatesAs : encodesAs);
   const defects: string[] = [];
   const type = headers.get('content-type');
   if (type !== outputFormats[format].mimeType) defects.push(`${type} instead of ${format}`);

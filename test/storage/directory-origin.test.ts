@@ -107,8 +107,8 @@ describe('originals in a directory', () => {
     expect(listed.map(({ key }) => key).sort()).toEqual([...KEYS].sort());
     const read = await openReader();
     for (const own of KEYS) expect(await read(own)).toBe(own);
-    const behind = ['avatars/1', 'avatars/1/pipe', 'avatars/1/socket', 'icons/1/canary'];
-    for (const other of [...Object.keys(links), ...behind, 'inside/1/ab12'])
+    const belowOriginals = ['avatars/1', 'avatars/1/pipe', 'avatars/1/socket', 'icons/1/canary'];
+    for (const other of [...Object.keys(links), ...belowOriginals, 'inside/1/ab12'])
       expect([other, await read(other)]).toEqual([other, 'UNKNOWN_MEDIA']);
     const absolute = [
       join(directory, 'canary'),

@@ -131,7 +131,7 @@ describe('the directory of renderings', () => {
     await reopen(1e9);
     let isWriting = true;
     const written = (async () => {
-      for (let turn = 0; turn < 100; turn += 1) await store.write(address, resultOf(`${turn}`));
+      for (let round = 0; round < 100; round += 1) await store.write(address, resultOf(`${round}`));
     })().finally(() => {
       isWriting = false;
     });

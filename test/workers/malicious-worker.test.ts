@@ -103,8 +103,8 @@ test('reads packets in pieces of any size, and several in a piece', () => {
 });
 
 /** Makes a worker send a false message while it waits for a range. */
-const waiting = ({ sayByRanges }: TestPool, lie: string): Promise<string> =>
-  sayByRanges(readerOf(lie, () => new Promise(() => undefined)));
+const waiting = ({ sayByRanges }: TestPool, falseMessage: string): Promise<string> =>
+  sayByRanges(readerOf(falseMessage, () => new Promise(() => undefined)));
 
 /** Start of a packet with these lengths of header and body. */
 const lengths = (...bytes: readonly [header: number, body: number]): string =>

@@ -20,7 +20,7 @@ function encode(pixels: string, coder: string, file: string): Promise<Buffer> {
   return runFfmpeg(`${source} -pix_fmt ${pixels} -c:v ${coder}`, file);
 }
 
-const orderOf = (codec: string, stream: Buffer, widthPx = WIDTH): string =>
+const decodeCommand = (codec: string, stream: Buffer, widthPx = WIDTH): string =>
   `decode-stream ${JSON.stringify({
     codec,
     stream: stream.toString('base64'),
@@ -49,7 +49,10 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   // One frame of each codec is in test/http/media/posters; this is the longest frame of its size.
   test('decodes a complete 10-bit 4:4:4 frame', async () => {
     const stream = await encode('yuv444p10le', 'libvpx-vp9', 'a.ivf');
-    const frame = Buffer.from(await shared.pool.sayByRanges(orderOf('vp9', stream)), 'latin1');
+    const frame = Buffer.from(
+      await shared.pool.sayByRanges(decodeCommand('vp9', stream)),
+      'latin1',
+    );
     const at = frame.indexOf('FRAME\n') + 6;
     expect(frame.toString('latin1', 0, at)).toMatch(/^YUV4MPEG2 W64 H48 .*C444p10/);
     expect(frame.length - at).toBe(WIDTH * HEIGHT * 3 * 2);
@@ -62,7 +65,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
     ['unknown bytes', 'vp9', Buffer.from('x'.repeat(10_000))],
     ['a frame of another codec', 'av1', Buffer.from('DKIF')],
   ])('rejects %s', async (_, codec, stream) => {
-    const refused = shared.pool.sayByRanges(orderOf(codec, stream));
+    const refused = shared.pool.sayByRanges(decodeCommand(codec, stream));
     await expect(refused).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     expect(shared.counted().kills).toBe(0);
   });
@@ -70,9 +73,9 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   test('rejects a truncated frame, and one that is larger than planned', async () => {
     const { sayByRanges } = shared.pool;
     const stream = await encode('yuv420p', 'libx264', 'a.h264');
-    const cut = sayByRanges(orderOf('h264', stream.subarray(0, stream.length - 8)));
+    const cut = sayByRanges(decodeCommand('h264', stream.subarray(0, stream.length - 8)));
     await expect(cut).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    const large = sayByRanges(orderOf('h264', stream, 2));
+    const large = sayByRanges(decodeCommand('h264', stream, 2));
     await expect(large).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
   });
 });

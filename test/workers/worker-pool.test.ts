@@ -25,12 +25,12 @@ function starterOf(worker: number): number {
 
 /** Waits until another worker hangs after `before` others, and kills it. */
 async function killWorker(log: RecordedLog, before: number): Promise<void> {
-  const standing = () =>
+  const hangingIds = () =>
     log.entries.flatMap(({ details }) =>
       'line' in details && 'processId' in details ? [Number(details.processId)] : [],
     );
-  await expect.poll(() => standing().length).toBeGreaterThan(before);
-  process.kill(standing()[before] ?? 0, 'SIGKILL');
+  await expect.poll(() => hangingIds().length).toBeGreaterThan(before);
+  process.kill(hangingIds()[before] ?? 0, 'SIGKILL');
 }
 
 describe('a pool of two workers', () => {

@@ -42,9 +42,14 @@ test('reads the frames of APNG control chunks, with fractional delays', () => {
 });
 
 test('an APNG whose only frame is its default image is a still; with another frame, it is an animation', () => {
-  const [still, moving] = [{ frames: [{ draw }] }, { frames: [{ draw }], still: draw }].map(format);
+  const [still, animated] = [{ frames: [{ draw }] }, { frames: [{ draw }], still: draw }].map(
+    format,
+  );
   expect(still && headerOf(still)).toMatchObject({ frames: 1, animation: undefined });
-  expect(moving && headerOf(moving)).toMatchObject({ frames: 1, animation: { delaysMs: [100] } });
+  expect(animated && headerOf(animated)).toMatchObject({
+    frames: 1,
+    animation: { delaysMs: [100] },
+  });
 });
 
 describe('an APNG with damaged frames is read as a still PNG:', () => {

@@ -5,8 +5,8 @@ import * as targets from '../targets.ts';
 import { type Bomb, bombs, MEBIBYTE } from './bomb.ts';
 import { zeros } from './png-bombs.ts';
 
-const moving = [targets.animatedSmall, targets.gif];
-const movingOrNot = [targets.stillSmall, ...moving];
+const animated = [targets.animatedSmall, targets.gif];
+const stillAndAnimated = [targets.stillSmall, ...animated];
 
 const draw = (): number[] => [200, 30, 90, 160];
 const dot = { draw, widthPx: 1, heightPx: 1, blend: 'over' } as const;
@@ -34,30 +34,30 @@ function film(edgePx: number, frames: number, data: Buffer, modes = '\0\0'): Buf
 }
 
 export const apngBombs: readonly Bomb[] = [
-  ...bombs('refused without a render', [...movingOrNot, targets.png], {
+  ...bombs('refused without a render', [...stillAndAnimated, targets.png], {
     '10 000 frames of a pixel': () => dots(10_000, 16),
   }),
-  ...bombs('refused without a render', moving, {
+  ...bombs('refused without a render', animated, {
     '1 000 frames of 600×600': () => dots(1_000, 600),
     'two frames of 65 535×65 535': () => film(65_535, 2, zeros(1)),
   }),
-  ...bombs('refused', moving, {
+  ...bombs('refused', animated, {
     'two frames of 7000×7000 with 1 MiB of data': () => film(7_000, 2, zeros(1)),
   }),
-  ...bombs('any', moving, {
+  ...bombs('any', animated, {
     '40 GB of image data for 16×16': () => film(16, 2, zeros(20_000 * MEBIBYTE)),
   }),
-  ...bombs('in time', moving, {
+  ...bombs('in time', animated, {
     '1 000 frames of 400×400': () => dots(1_000, 400),
   }),
-  ...bombs('in time', movingOrNot, {
+  ...bombs('in time', stillAndAnimated, {
     'a frame in 90 000 chunks': () =>
       drawApng({
         ...{ widthPx: 160, heightPx: 160, pieces: 90_000 },
         frames: [{ draw: (x, y) => [x * y, x ^ y, x + y, 255].map((v) => v & 255) }, dot],
       }),
   }),
-  ...bombs('any', [...moving, targets.losslessLarge, targets.gifLarge], {
+  ...bombs('any', [...animated, targets.losslessLarge, targets.gifLarge], {
     '100 frames of 1000×1000 that restore the previous one': () =>
       film(1_000, 100, deflateSync(Buffer.alloc(1_001 * 1_000)), '\x02\x01'),
   }),

@@ -62,10 +62,10 @@ export const gifBombs: readonly Bomb[] = [
     '6 kB, requested at 4096': () =>
       gif(100, 100, times(300, join(gifControl(5), gifImage(0, 0, 100, 100)))),
   }),
-  ...bombs('in time', targets.moving, {
+  ...bombs('in time', targets.animations, {
     '100 frames of 2000×2000': () => gif(2000, 2000, times(100, gifImage(0, 0, 2000, 2000))),
   }),
-  ...bombs('any', targets.moving, {
+  ...bombs('any', targets.animations, {
     '100 frames of 1500×1500': () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
   }),
   ...bombs('any', targets.allTargets, {
@@ -83,7 +83,7 @@ export const gifBombs: readonly Bomb[] = [
     '100 million px in 20 bytes': () => gif(1, 1, gifImage(0, 0, 10_000, 10_000)),
     '100 million px in the longest codes': () => gif(1, 1, longestCodes(10_000, 10_000)),
   }),
-  ...bombs('any', [...targets.moving, targets.gifLarge], {
+  ...bombs('any', [...targets.animations, targets.gifLarge], {
     '1000 frames of 312×312': () =>
       gif(312, 312, gifLoop(0), times(1000, join(gifControl(2), longestCodes(312, 312)))),
     '1000 frames of noise, 100 of them different': () => {
@@ -99,7 +99,7 @@ export const gifBombs: readonly Bomb[] = [
       return gif(312, 312, times(1024, join(control, gifImage(1, 1, 311, 311))));
     },
   }),
-  ...bombs('any', targets.moving, {
+  ...bombs('any', targets.animations, {
     '50 MB of sub-blocks after the last pixel': () =>
       join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks(), 0, TRAILER),
     'the maximum delays and loops': () =>

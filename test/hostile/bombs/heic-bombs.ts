@@ -11,8 +11,8 @@ import {
 import * as targets from '../targets.ts';
 import { type Bomb, bombs, forEach } from './bomb.ts';
 
-const heic = (items: readonly HeifItem[], lies: HeifChoices = {}): Buffer =>
-  createHeif(items, { ...HEIC, ...lies });
+const heic = (items: readonly HeifItem[], choices: HeifChoices = {}): Buffer =>
+  createHeif(items, { ...HEIC, ...choices });
 const tile = (): HeifItem => withDeclaredSize('tile-0.heic', 96, 64);
 
 /** A square grid that repeats one tile of 96×64 px or a part of it. */

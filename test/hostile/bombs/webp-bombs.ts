@@ -108,7 +108,7 @@ export const webpBombs: readonly Bomb[] = [
   ...bombs('any', targets.allTargets, {
     'inconsistent prefix codes': () => webpFile(overfullCodes()),
   }),
-  ...bombs('any', targets.moving, {
+  ...bombs('any', targets.animations, {
     '1024 frames of 312×312': () => animation(312, 312, times(1024, frameAt(0, 0, 312, 312))),
   }),
   ...bombs('any', targets.stills, {

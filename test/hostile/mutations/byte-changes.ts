@@ -49,13 +49,13 @@ export function changeBytes(bytes: Buffer, random: SeededRandom): Buffer {
     () => overwrite(Buffer.alloc(part.length, random.pick([0, 0x55, 0xff]))),
     () => overwrite(bytes.subarray(position(bytes, random)).subarray(0, part.length)),
   ];
-  const moving = [
+  const resizing = [
     () => bytes.subarray(0, random.integer(bytes.length + 1)),
     () => put(Buffer.alloc(0), end),
     () => put(Buffer.alloc(part.length * random.pick([1, 1, 2, 50]), part)).subarray(0, 2 ** 20),
     () => put(random.bytes(1 + random.integer(64))),
   ];
-  return random.pick(random.integer(4) === 0 ? moving : inPlace)();
+  return random.pick(random.integer(4) === 0 ? resizing : inPlace)();
 }
 
 /** Joins the beginning of one file and the end of another. */

@@ -48,8 +48,8 @@ test('stores the states of many purges with a limited number of concurrent write
 });
 
 test('a repeated block makes other replicas purge again', async () => {
-  const world = await useCdnReplicas('fastly', { settings: { BLOCKLIST_POLL_SECONDS: '1' } });
-  const { cdn, open, pass } = world;
+  const replicas = await useCdnReplicas('fastly', { settings: { BLOCKLIST_POLL_SECONDS: '1' } });
+  const { cdn, open, pass } = replicas;
   const [one, other] = [await open(), await open()];
   other.originals.put('icons/1/ab', samples.jpeg);
   await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });

@@ -33,7 +33,7 @@ function noise(widthPx: number, heightPx: number) {
 /** Shared by tests whose keys differ. */
 const app = await start();
 
-const nothing = {
+const nullFields = {
   ...{ width: null, height: null, animated: null, frames: null, duration: null },
   ...{ codec: null, has_audio: null, transformable: false },
   ...{ placeholder: null, placeholder_version: null, sha256: null },
@@ -83,7 +83,7 @@ describe('the metadata of an original', () => {
     ['nothing', Buffer.alloc(0), 'application/octet-stream'],
   ])('report %s as a file', async (_, bytes, content_type) => {
     app.originals.put('attachments/1/2/clip.mp4', bytes);
-    const body = { ...nothing, size: bytes.length, content_type, kind: 'file' };
+    const body = { ...nullFields, size: bytes.length, content_type, kind: 'file' };
     expect(await app.request('attachments/1/2/clip.mp4')).toMatchObject({ status: 200, body });
   });
 
@@ -99,7 +99,7 @@ describe('the metadata of an original', () => {
       app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
       const size = { width, height: pageHeight ?? height };
       const body = {
-        ...nothing,
+        ...nullFields,
         kind: 'image',
         content_type: `image/${name}`,
         ...size,
@@ -119,14 +119,14 @@ describe('the metadata of an original', () => {
     const about = { kind: 'image', size: 2 ** 40, content_type: `image/${brand}` };
     const [intact, damaged] = [await request('icons/1/ab'), await request('icons/1/cd')];
     expect(intact.body).toMatchObject({
-      ...nothing,
+      ...nullFields,
       ...about,
       width: 200,
       height: 100,
       frames: 1,
       animated: false,
     });
-    expect(damaged.body).toMatchObject({ ...nothing, ...about });
+    expect(damaged.body).toMatchObject({ ...nullFields, ...about });
   });
 
   it('of a damaged container depends on its first bytes', async () => {
@@ -138,7 +138,7 @@ describe('the metadata of an original', () => {
     ] as const) {
       app.originals.put(`attachments/1/2/${detected.kind}`, box(brand));
       const { body } = await app.request(`attachments/1/2/${detected.kind}`);
-      expect(body).toMatchObject({ ...nothing, ...detected });
+      expect(body).toMatchObject({ ...nullFields, ...detected });
     }
   });
 

@@ -55,13 +55,13 @@ test.each([
 test('returns Retry-After if too many purges wait', async () => {
   const removing = defer<number>();
   store.remove = () => removing.promise;
-  const underWay = Array.from({ length: 66 }, () => sendPurge({ prefix: 'icons/1/' }));
+  const pending = Array.from({ length: 66 }, () => sendPurge({ prefix: 'icons/1/' }));
   await sleep(100);
   const refused = await sendPurge({ prefix: 'icons/1/' });
   expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
   expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
   removing.resolve(0);
-  const responses = await Promise.all(underWay);
+  const responses = await Promise.all(pending);
   expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
 });
 

@@ -19,10 +19,10 @@ const RENDERING = 'width=20&format=webp';
 
 /** Starts a service that requires signatures, with a clock that tests can set. */
 async function start(settings = {}, renderer?: LaneRenderer) {
-  const world = { time: now };
+  const service = { time: now };
   const app = await useTestApp({
     settings: { ...enforced, ...settings },
-    wallClock: () => world.time * 1000,
+    wallClock: () => service.time * 1000,
     logged: 'debug',
     ...(renderer && { renderer }),
   });
@@ -33,14 +33,14 @@ async function start(settings = {}, renderer?: LaneRenderer) {
     const { status, headers } = await app.send('GET', path);
     return [status, headers['cache-control']];
   };
-  return Object.assign(world, { app, request });
+  return Object.assign(service, { app, request });
 }
 
 describe('a signed URL', () => {
   test('can be cached until one second before it expires', async () => {
     const unsigned = signatureOf(key, later, 'x'.repeat(32));
     const wrong = signedPath(key, later, 'width=0');
-    const world = await start();
+    const service = await start();
     for (const [path, time, status, age] of [
       ...['', RENDERING].flatMap((query) => {
         const path = signedPath(key, later, query);
@@ -63,8 +63,8 @@ describe('a signed URL', () => {
       [wrong, later + 1, 400, 300],
       [`/${key}?width=0&${unsigned}`, later + 1, 400, 300],
     ] as const) {
-      world.time = time;
-      expect(await world.request(path), path).toEqual([status, `public, max-age=${age}`]);
+      service.time = time;
+      expect(await service.request(path), path).toEqual([status, `public, max-age=${age}`]);
     }
   });
 
@@ -77,27 +77,27 @@ describe('a signed URL', () => {
     'that expires during its render forbids caching of its %s',
     async (status) => {
       const render = async () => {
-        world.time = later + 1;
+        service.time = later + 1;
         if (status === 200) return samples.webp;
         throw new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('scripted') });
       };
-      const world = await start({}, { render });
+      const service = await start({}, { render });
       const path = signedPath(key, later, RENDERING);
-      expect(await world.request(path)).toEqual([status, 'public, max-age=0']);
-      expect(await world.request(path)).toEqual([404, 'public, max-age=30']);
+      expect(await service.request(path)).toEqual([status, 'public, max-age=0']);
+      expect(await service.request(path)).toEqual([404, 'public, max-age=30']);
     },
   );
 
   test('that expires during a transfer does not end the transfer', async () => {
-    const world = await start();
+    const service = await start();
     const film = Buffer.alloc(32 * 2 ** 20, 'film');
-    world.app.originals.put('attachments/1/2/film.bin', film);
+    service.app.originals.put('attachments/1/2/film.bin', film);
     const path = signedPath('attachments/1/2/film.bin', later);
-    const socket = await world.app.begin(path);
+    const socket = await service.app.begin(path);
     await once(socket, 'readable');
-    expect(world.app.originals.openBodies).toBe(1);
-    world.time = later + 1;
-    expect(await world.request(path)).toEqual([404, 'public, max-age=30']);
+    expect(service.app.originals.openBodies).toBe(1);
+    service.time = later + 1;
+    expect(await service.request(path)).toEqual([404, 'public, max-age=30']);
     const { bytes } = collect(socket);
     await expect.poll(() => bytes().length).toBeGreaterThan(film.length);
     const { status, body } = parseResponse(bytes());
@@ -108,8 +108,8 @@ describe('a signed URL', () => {
   test.each([key, `attachments/1/2/${'n'.repeat(250)}.png`])(
     'is checked each time, although its rendering is shared: %s',
     async (of) => {
-      const world = await start();
-      const { app, request } = world;
+      const service = await start();
+      const { app, request } = service;
       app.originals.put(of, samples.png);
       const path = signedPath(of, later, RENDERING);
       for (let attempt = 0; attempt < 3; attempt += 1) expect((await request(path))[0]).toBe(200);
@@ -119,7 +119,7 @@ describe('a signed URL', () => {
         'public, max-age=3608',
       ]);
       expect(await request(path)).toEqual([200, 'public, max-age=3599']);
-      world.time = later;
+      service.time = later;
       expect((await request(path))[0]).toBe(404);
       expect(app.renderer.renders).toBe(1);
     },
@@ -211,8 +211,8 @@ describe('URLs are counted by verdict', () => {
   };
 
   test.each(['off', 'report', 'enforce'])('with ATTACHMENT_SIGNING=%s', async (mode) => {
-    const world = await start({ ...metricsSettings, ATTACHMENT_SIGNING: mode });
-    const { app, request } = world;
+    const service = await start({ ...metricsSettings, ATTACHMENT_SIGNING: mode });
+    const { app, request } = service;
     for (const [verdict, [signature, reported]] of Object.entries(urls)) {
       for (const parameters of ['', 'width=20', 'width=20']) {
         const isRefused = mode === 'enforce' && verdict !== 'valid';
@@ -221,7 +221,7 @@ describe('URLs are counted by verdict', () => {
         expect(await request(`/${key}?${parameters}&${signature}`), verdict).toEqual(expected);
       }
     }
-    world.time = later;
+    service.time = later;
     await request(`/${key}?width=20&${query}`);
     const { read } = await scrape(app);
     for (const verdict of Object.keys(urls)) {

@@ -268,10 +268,10 @@ describe('blocks', () => {
     const writing = await start();
     const keys = Array.from({ length: 12 }, (_, index) => `emojis/${index + 1}`);
     for (const key of keys) await block(writing, { keys: [key] });
-    const reading = await start();
-    for (const key of keys) expect((await reading.get(`/${key}.webp`)).statusCode, key).toBe(451);
+    const reader = await start();
+    for (const key of keys) expect((await reader.get(`/${key}.webp`)).statusCode, key).toBe(451);
     const blocks = keys.map((value) => ({ value }));
-    expect(await list(reading)).toMatchObject({ generation: 12, blocks });
+    expect(await list(reader)).toMatchObject({ generation: 12, blocks });
   });
 
   test('stay in effect while the list is unreadable, but cannot change', async () => {

@@ -116,9 +116,9 @@ test('a deadline that passes while this process is blocked does not cause a 504'
     socket.end(samples.jpeg);
   });
   const limits = { firstByteTimeoutMs: 300, headTimeoutMs: 300 };
-  const hasty = await useExternalApp({ ports: [site.port], limits });
+  const strictApp = await useExternalApp({ ports: [site.port], limits });
   const url = `http://${SITE}:${site.port}/answers`;
-  expect(await outcomeOf(hasty.requestUrl(url, 'width=40'))).toBe(200);
+  expect(await outcomeOf(strictApp.requestUrl(url, 'width=40'))).toBe(200);
 });
 
 test('a site can be slow after a timely first byte, and pause during a complete fetch', async () => {
@@ -126,7 +126,7 @@ test('a site can be slow after a timely first byte, and pause during a complete 
   const half = samples.jpeg.length / 2;
   const [first, rest] = [samples.jpeg.subarray(0, half), samples.jpeg.subarray(half)];
   const slow = await useHostileServer();
-  const standing: Socket[] = [];
+  const stalled: Socket[] = [];
   slow.behaviours.set('/trickles', (socket) =>
     trickle(socket, [head.slice(0, 9), head.slice(9, 20), head.slice(20), first, rest], 600),
   );
@@ -134,21 +134,25 @@ test('a site can be slow after a timely first byte, and pause during a complete 
   slow.behaviours.set('/half', (socket) => {
     socket.write(head);
     socket.write(first);
-    standing.push(socket);
+    stalled.push(socket);
   });
   const request = (by: ExternalApp, path: string, query: string) =>
     outcomeOf(by.requestUrl(`http://${SITE}:${slow.port}${path}`, query));
   const ports = [slow.port];
-  const patient = await useExternalApp({ ports, limits: { firstByteTimeoutMs: 1_000 } });
-  const hasty = await useExternalApp({ ports, limits: { pauseMs: 100 } });
-  const rendered = request(hasty, '/half', 'width=40');
-  await expect.poll(() => standing.length).toBe(1);
+  const lenientApp = await useExternalApp({ ports, limits: { firstByteTimeoutMs: 1_000 } });
+  const strictApp = await useExternalApp({ ports, limits: { pauseMs: 100 } });
+  const rendered = request(strictApp, '/half', 'width=40');
+  await expect.poll(() => stalled.length).toBe(1);
   const all = [
-    ...[request(patient, '/trickles', ''), request(patient, '/trickles', 'width=40')],
-    ...[request(patient, '/hangs', ''), request(hasty, '/head', ''), request(hasty, '/half', '')],
+    ...[request(lenientApp, '/trickles', ''), request(lenientApp, '/trickles', 'width=40')],
+    ...[
+      request(lenientApp, '/hangs', ''),
+      request(strictApp, '/head', ''),
+      request(strictApp, '/half', ''),
+    ],
   ];
   expect(await Promise.all(all)).toEqual([200, 200, 504, 504, 'cut']);
-  standing[0]?.write(rest);
+  stalled[0]?.write(rest);
   expect(await rendered).toBe(200);
 });
 

@@ -11,10 +11,10 @@ type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
 const { jpeg } = samples;
 /** A GIF of one pixel. */
 const dot = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
-const whole = `Content-Length: ${jpeg.length}\r\n`;
+const lengthField = `Content-Length: ${jpeg.length}\r\n`;
 
 const bareHead = 'HTTP/1.1 200 OK\r\n\r\n';
-const wholeHead = `HTTP/1.1 200 OK\r\n${whole}\r\n`;
+const completeHead = `HTTP/1.1 200 OK\r\n${lengthField}\r\n`;
 const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 
 type Pieces = readonly (string | Uint8Array)[];
@@ -99,24 +99,24 @@ const withEach = <Item>(
 
 /** Responses whose picture is served, even if they break a rule of HTTP. */
 const shown: Behaviours = {
-  'a valid response': begin(wholeHead, jpeg),
+  'a valid response': begin(completeHead, jpeg),
   'no length': picture(''),
   'HTTP/1.0': send('HTTP/1.0 200 OK\r\n\r\n', jpeg),
   chunks: chunked(asChunk(jpeg), '0\r\n\r\n'),
   // Shorter than the bytes that are read for the type.
   'a small picture and no length': picture('', dot),
   'a small picture in chunks': chunked(asChunk(dot), '0\r\n\r\n'),
-  'more bytes than declared': begin(wholeHead, Buffer.concat([jpeg, Buffer.alloc(9_000)])),
+  'more bytes than declared': begin(completeHead, Buffer.concat([jpeg, Buffer.alloc(9_000)])),
   'the encoding identity': picture('Content-Encoding: identity\r\n'),
-  'early hints': begin('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', wholeHead, jpeg),
-  'an unsolicited 100': begin('HTTP/1.1 100 Continue\r\n\r\n', wholeHead, jpeg),
+  'early hints': begin('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', completeHead, jpeg),
+  'an unsolicited 100': begin('HTTP/1.1 100 Continue\r\n\r\n', completeHead, jpeg),
   'an unsolicited 100 with a field, after hints': begin(
     'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\nX-Field: 1\r\n\r\n',
-    ...[wholeHead, jpeg],
+    ...[completeHead, jpeg],
   ),
-  cookies: picture(`${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${whole}`),
-  'another media type': picture(`Content-Type: text/html\r\n${whole}`),
-  'a very long media type': picture(`Content-Type: ${'a/'.repeat(5_000)}\r\n${whole}`),
+  cookies: picture(`${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${lengthField}`),
+  'another media type': picture(`Content-Type: text/html\r\n${lengthField}`),
+  'a very long media type': picture(`Content-Type: ${'a/'.repeat(5_000)}\r\n${lengthField}`),
 };
 
 /** Invalid or untrustworthy responses. */
@@ -125,8 +125,8 @@ const refused: Behaviours = {
   'a negative length': picture('Content-Length: -1\r\n'),
   'a length that is not a number': picture('Content-Length: many\r\n'),
   'a length of 2^64': picture('Content-Length: 18446744073709551616\r\n'),
-  'two lengths': picture(`${whole}Content-Length: 7\r\n`),
-  'length and chunks': picture(`${whole}Transfer-Encoding: chunked\r\n`),
+  'two lengths': picture(`${lengthField}Content-Length: 7\r\n`),
+  'length and chunks': picture(`${lengthField}Transfer-Encoding: chunked\r\n`),
   // Encodings.
   ...withEach(encodings, (encoding) => {
     const body = encoding === 'deflate' ? deflateSync(jpeg) : gzipSync(jpeg);
@@ -141,7 +141,7 @@ const refused: Behaviours = {
   // Statuses.
   ...withEach(statuses, (code) => [`the status ${code}`, status(code)]),
   'an unsolicited range': respond(
-    `206 Part\r\n${whole}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
+    `206 Part\r\n${lengthField}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
     jpeg,
   ),
   'a multipart range': respond(
@@ -157,7 +157,7 @@ const refused: Behaviours = {
   ),
   'endless unsolicited 100s': endless('HTTP/1.1 100 Continue\r\n\r\n'),
   // Heads.
-  'a header of a megabyte': picture(`X-Large: ${'a'.repeat(1_048_576)}\r\n${whole}`),
+  'a header of a megabyte': picture(`X-Large: ${'a'.repeat(1_048_576)}\r\n${lengthField}`),
   'an endless head': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
   'no head at all': send(jpeg),
   'a line of another protocol': send('SSH-2.0-OpenSSH_9.2\r\n'),
@@ -174,12 +174,12 @@ const refused: Behaviours = {
   'a reset before the head': (socket) => socket.resetAndDestroy(),
   'an end before the head': (socket) => socket.end(),
   'a reset after the head': (socket) => {
-    socket.write(wholeHead, () => socket.resetAndDestroy());
+    socket.write(completeHead, () => socket.resetAndDestroy());
   },
 };
 
 /** Not pictures, regardless of the declared type. */
-const unfit: Behaviours = {
+const notPictures: Behaviours = {
   'a length of nothing': respond('200 OK\r\nContent-Length: 0\r\n'),
   'undeclared gzip': picture('', gzipSync(jpeg)),
   'an endless page': endless('<p>more</p>'.repeat(1_000), 'HTTP/1.1 200 OK\r\n\r\n<!doctype html>'),
@@ -216,7 +216,7 @@ const halves: Behaviours = {
 const slowly: Behaviour = (socket) => {
   const piece = (_: unknown, index: number): Uint8Array =>
     jpeg.subarray((index * jpeg.length) / 40, ((index + 1) * jpeg.length) / 40);
-  trickle(socket, [wholeHead, ...Array.from(Array(40), piece)], 30);
+  trickle(socket, [completeHead, ...Array.from(Array(40), piece)], 30);
 };
 
 /** Responses that only a deadline ends. */
@@ -226,7 +226,7 @@ const hanging: Behaviours = {
   'a head, byte by byte': (socket) =>
     trickle(socket, `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(9_000)}`, 20),
   'a hint, and no response': begin('HTTP/1.1 103 Early Hints\r\n\r\n'),
-  'a head, and no body': begin(wholeHead),
+  'a head, and no body': begin(completeHead),
   'an endless reason phrase': endless('a'.repeat(65_536), 'HTTP/1.1 200 '),
 };
 
@@ -234,7 +234,7 @@ const hanging: Behaviours = {
 const table: readonly [Behaviours, rendered: Outcome, passedOn: Outcome, hangs?: true][] = [
   [shown, 200, 200],
   [refused, 502, 502],
-  [unfit, 415, 415],
+  [notPictures, 415, 415],
   [missing, 404, 404],
   [cutOff, 502, 'cut'],
   [halves, 422, 200],
@@ -242,7 +242,7 @@ const table: readonly [Behaviours, rendered: Outcome, passedOn: Outcome, hangs?:
   [{ 'an endless picture': endless(Buffer.alloc(65_536), bareHead, jpeg) }, 422, 'cut'],
   [hanging, 504, 504, true],
   [{ 'a slow body': slowly }, 504, 200, true],
-  [{ 'a stalled body': begin(wholeHead, jpeg.subarray(0, 6_000)) }, 504, 'cut', true],
+  [{ 'a stalled body': begin(completeHead, jpeg.subarray(0, 6_000)) }, 504, 'cut', true],
 ];
 
 const MEBIBYTE = 2 ** 20;
@@ -259,8 +259,8 @@ const settings = {
   MAX_ORIGINAL_BYTES: String(2 * MEBIBYTE),
   EXTERNAL_MAX_BYTES: String(3 * MEBIBYTE),
 };
-const patient = await useExternalApp({ settings });
-const hasty = await useExternalApp({ settings, limits: SHORT });
+const lenientApp = await useExternalApp({ settings });
+const strictApp = await useExternalApp({ settings, limits: SHORT });
 
 const rows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
   Object.entries(behaviours).flatMap(([name, act]) => [
@@ -280,7 +280,7 @@ test.each(rows)(
     const sampling = setInterval(() => {
       peakBytes = Math.max(peakBytes, bytesNow() - bytesBefore);
     }, 5);
-    const app = hangs ? hasty : patient;
+    const app = hangs ? strictApp : lenientApp;
     const outcome = await outcomeOf(
       app.requestUrl(`http://${SITE}:${site.port}${path}`, row.query),
     );
@@ -293,7 +293,7 @@ test.each(rows)(
 
 test('leaves no connection, no error and no secret', async () => {
   await expect.poll(() => site.sockets.size).toBe(0);
-  expect(patient.log.errors).toEqual([]);
-  expect(hasty.log.errors).toEqual([]);
+  expect(lenientApp.log.errors).toEqual([]);
+  expect(strictApp.log.errors).toEqual([]);
   expect(site.requests.filter((head) => /^(?:cookie|authorization):/im.test(head))).toEqual([]);
 });

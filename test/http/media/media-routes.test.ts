@@ -7,8 +7,8 @@ it('responses have the same entity tags on every server, unless WEBP_EFFORT chan
   const origin = new MemoryOrigin();
   origin.put('icons/1/ab', samples.jpeg);
   origin.put('attachments/1/2/p.jpg', samples.jpeg);
-  const worlds = [{}, { WEBP_EFFORT: '4' }, { WEBP_EFFORT: '0' }];
-  const apps = await Promise.all(worlds.map((settings) => useTestApp({ origin, settings })));
+  const environments = [{}, { WEBP_EFFORT: '4' }, { WEBP_EFFORT: '0' }];
+  const apps = await Promise.all(environments.map((settings) => useTestApp({ origin, settings })));
   for (const [url, depends] of [
     ['/icons/1/ab.webp?size=256', true],
     ['/icons/1/ab.png?size=64', false],

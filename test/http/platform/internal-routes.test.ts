@@ -205,8 +205,8 @@ test.skipIf(!hasFfmpeg)(
   'returns a thumbnail and a frame of a video, but not of an audio file',
   async () => {
     await upload('voice', voice);
-    const sound = await post('/_frames', uploaded('voice'));
-    expect([sound.statusCode, sound.json()]).toEqual([200, { frames: [] }]);
+    const audioFile = await post('/_frames', uploaded('voice'));
+    expect([audioFile.statusCode, audioFile.json()]).toEqual([200, { frames: [] }]);
     await upload('clip', clip);
     const subject = uploaded('clip');
     const { rawPayload } = await post('/_thumbnail', subject);

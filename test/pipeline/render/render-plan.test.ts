@@ -66,11 +66,11 @@ const usual: ImageHeader = {
   animation: undefined,
   isClean: true,
 };
-const moving = { frames: 3, animation: { delaysMs: [100, 200, 300], plays: 0 } };
-const gif = { ...moving, format: 'gif' } as const;
+const animatedHeader = { frames: 3, animation: { delaysMs: [100, 200, 300], plays: 0 } };
+const gif = { ...animatedHeader, format: 'gif' } as const;
 const webp = { format: 'webp' } as const;
 const jpeg = { format: 'jpeg' } as const;
-const apng = { ...moving, format: 'apng' } as const;
+const apng = { ...animatedHeader, format: 'apng' } as const;
 
 function plan(header: Partial<ImageHeader>, url: string, bounds = limits): Plan {
   const target = parseTarget(url);
@@ -113,13 +113,13 @@ describe('a plan', () => {
     ],
     [
       'an animated gif with metadata',
-      { ...rewritable, ...moving },
+      { ...rewritable, ...animatedHeader },
       `${avatar}.gif?size=240`,
       rewrite(true),
     ],
     [
       'the still of an animated gif',
-      { ...rewritable, ...moving },
+      { ...rewritable, ...animatedHeader },
       `${attachment}?format=gif`,
       rewrite(false),
     ],

@@ -146,10 +146,10 @@ describe('a confined worker (limits of Linux)', () => {
   const sampleSize = { widthPx: 128, heightPx: 128 };
   const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sampleSize };
 
-  const tight = sharePool({ workerFile: REAL_WORKER, memoryBytes: both(256 * MEBIBYTE) });
+  const lowMemory = sharePool({ workerFile: REAL_WORKER, memoryBytes: both(256 * MEBIBYTE) });
 
   test('reports an original that does not fit into memory, and survives', async () => {
-    const { renderer, render } = tight.pool;
+    const { renderer, render } = lowMemory.pool;
     const { processIds } = renderer;
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
     await expect(render(tooLarge, sampleJob)).rejects.toMatchObject({
@@ -158,7 +158,7 @@ describe('a confined worker (limits of Linux)', () => {
     });
     expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);
-    expect(tight.counted()).toEqual({ restarts: 0, kills: 0, recycles: 0 });
+    expect(lowMemory.counted()).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
   const paint = ({ widthPx: width, heightPx: height }: RenderJob['size']) =>
@@ -175,7 +175,7 @@ describe('a confined worker (limits of Linux)', () => {
     async (format, how) => {
       const size = { widthPx: 5_000, heightPx: 5_000 };
       const original = await paint(size).toFormat(format, how).toBuffer();
-      const { render } = tight.pool;
+      const { render } = lowMemory.pool;
       const output = { format: 'webp', quality: 'lossless', webpEffort: 0 } as const;
       const job: RenderJob = { ...anyJob, originalSize: size, size, ...output };
       await expect(render(original, job)).rejects.toMatchObject({ status: 422 });

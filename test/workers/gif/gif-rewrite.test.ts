@@ -115,7 +115,7 @@ describe('the image data of a GIF', () => {
   });
 
   test('is rejected exactly if the decoder rejects it', async () => {
-    const verdicts = { sound: 0, damaged: 0 };
+    const verdicts = { valid: 0, damaged: 0 };
     for (let seed = 0; seed < 400; seed += 1) {
       const random = createSeededRandom(`damage:${seed}`);
       const [widthPx, heightPx] = [1 + random.integer(80), 1 + random.integer(80)];
@@ -138,11 +138,11 @@ describe('the image data of a GIF', () => {
         () => true,
         () => false,
       );
-      verdicts[isDecoded ? 'sound' : 'damaged'] += 1;
+      verdicts[isDecoded ? 'valid' : 'damaged'] += 1;
       if (isDecoded) rewrite(gif);
       else expect(() => rewrite(gif), `seed ${seed}`).toThrow(corrupt);
     }
-    expect(Math.min(verdicts.sound, verdicts.damaged)).toBeGreaterThan(10);
+    expect(Math.min(verdicts.valid, verdicts.damaged)).toBeGreaterThan(10);
   });
 });
 

@@ -52,8 +52,8 @@ test.skipIf(!hasFfmpeg).each(rows)('the poster of $file', async (row) => {
 function beginLiveStream(): Buffer {
   const file = readVideo('clip-vp8.webm').subarray(0, 760);
   const size = file.indexOf('1f43b675', 0, 'hex') + 4;
-  const behind = size + Math.clz32(file[size] ?? 0) - 23;
-  return join(file.subarray(0, size), '\x01\xff\xff\xff\xff\xff\xff\xff', file.subarray(behind));
+  const payloadAt = size + Math.clz32(file[size] ?? 0) - 23;
+  return join(file.subarray(0, size), '\x01\xff\xff\xff\xff\xff\xff\xff', file.subarray(payloadAt));
 }
 
 test.skipIf(!hasFfmpeg).each([
@@ -70,8 +70,8 @@ test.skipIf(!hasFfmpeg).each([
 
 test('detects an EBML format whose name has a length of eight bytes', async () => {
   const file = readVideo('clip-vp8.webm');
-  const [before, behind] = file.toString('latin1').split('B\x82\x84webm');
-  const long = join(`${before}B\x82\x01\0\0\0\0\0\0\x04webm${behind}`);
+  const [before, after] = file.toString('latin1').split('B\x82\x84webm');
+  const long = join(`${before}B\x82\x01\0\0\0\0\0\0\x04webm${after}`);
   long.writeUInt8(file.readUInt8(4) + 7, 4); // the size of the header
   expect((await inspectAv(memorySource(long))).container).toBe('webm');
 });
@@ -141,10 +141,10 @@ test.skipIf(!hasFfmpeg).each(atScale([], [180]))(
 );
 
 describe('originals without a poster', () => {
-  const sound = readVideo('clip-faststart-601-full.mp4');
+  const withAudio = readVideo('clip-faststart-601-full.mp4');
   /** Replaces bytes after a name in the file. */
   const changed = (name: string, offset: number, ...bytes: readonly Part[]) =>
-    put(sound, sound.lastIndexOf(name) + offset, ...bytes);
+    put(withAudio, withAudio.lastIndexOf(name) + offset, ...bytes);
   const everything = u32be(0xffff_ffff);
   /** A movie box with 17 MiB of titles, which are ignored. */
   const withTitles = () => {
@@ -169,7 +169,7 @@ describe('originals without a poster', () => {
     ['another codec', changed('avc1', 0, 'mp4v'), 'UNSUPPORTED_MEDIA_TYPE'],
     ['an encrypted track', changed('avc1', 0, 'encv'), 'UNSUPPORTED_MEDIA_TYPE'],
     ['no movie', changed('moov', 0, 'free'), 'UNPROCESSABLE_MEDIA'],
-    ['half of an index', sound.subarray(0, 700), 'UNPROCESSABLE_MEDIA'],
+    ['half of an index', withAudio.subarray(0, 700), 'UNPROCESSABLE_MEDIA'],
     ['the beginning of a WebM', readVideo('clip-vp8.webm').subarray(0, 60), 'UNPROCESSABLE_MEDIA'],
   ])('%s', async (_, file, code) => {
     const { kind, posterError } = await inspectAv(memorySource(file));
