@@ -66,7 +66,7 @@ const launches: [name: string, before: () => string[] | Promise<string[]>, userI
 ];
 
 test.for(launches)(
-  'a compromised worker can do exactly what the document says, in every sandbox, %s',
+  'a compromised worker can do exactly what docs/security.md says, in every sandbox, %s',
   async ([name, before, userId], { skip }) => {
     skip(!isRoot && name !== 'as ourselves', 'needs root');
     const found = await attack(await before(), userId);

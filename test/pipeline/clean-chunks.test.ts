@@ -38,7 +38,7 @@ describe('cleanChunks', () => {
     expect([bytes.length, bytes.includes(OWNER)]).toEqual([photo.length, false]);
   });
 
-  test('reads no faster than its reader, and closes its source with it', async () => {
+  test('reads its source no faster than it is read, and closes the source when its reader stops', async () => {
     const { source, chunks } = createSource(photo, 2_048);
     const cleaned = cleanChunks(chunks, cleanerOf(photo));
     let bytes = 0;

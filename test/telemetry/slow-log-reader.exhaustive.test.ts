@@ -74,8 +74,8 @@ describe('a log with a slow reader', () => {
 
 describe('a log without a reader, which blocks its writer', () => {
   /**
-   * Starts a service whose log another process makes blocking: a Node that shares it, and that restores it when it
-   * ends.
+   * Starts a service whose log blocks its writer: another Node process shares the log, and restores its blocking mode
+   * when it ends.
    */
   async function startBlocked(kind: 'pipe' | 'socket') {
     // Node creates a socket for a child; the shell creates the pipe, whose other end is never read.

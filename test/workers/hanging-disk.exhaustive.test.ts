@@ -9,9 +9,9 @@ import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 const AVATAR = '/avatars/1/ab12.webp';
 
 /** Maximum time of a response that does not wait for a disk. */
-const PATIENCE_MS = 5_000;
+const MAX_RESPONSE_MS = 5_000;
 
-// A started program closes the files that it has inherited, and waits for their disk.
+// A new program closes the files that it inherits, and this close waits for their disk.
 test('a worker that ends while the disk of renderings hangs is replaced, and hits continue', async (context) => {
   const { path } = await useTemporaryDirectory();
   for (const name of ['disk/renderings', 'mounted']) {
@@ -31,7 +31,7 @@ test('a worker that ends while the disk of renderings hangs is replaced, and hit
   });
   const get = async (size: number): Promise<number> => {
     const response = await fetch(`${service.origin}${AVATAR}?size=${size}`, {
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(MAX_RESPONSE_MS),
     });
     await response.arrayBuffer();
     return response.status;

@@ -143,7 +143,7 @@ describe('the cICP of a PNG', () => {
     alpha: () => original.clone().ensureAlpha().png().toBuffer(),
   };
 
-  test.each(Object.entries(kinds))('is applied to %s as nclx is', async (_, draw) => {
+  test.each(Object.entries(kinds))('is applied to %s like nclx code points', async (_, draw) => {
     const png = await draw();
     for (const [index, points] of [
       cicp(12, 13, 0, 1),

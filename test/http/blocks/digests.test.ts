@@ -276,7 +276,7 @@ test.each([
   ['keys', { range: 'bytes=290000-290007' }, 2],
   ['sha256', { range: 'bytes=290000-290007' }, 2],
 ])(
-  'a block by %s rejects an original that is being opened, with %j, in read %i',
+  'a block by %s rejects an original that is being opened: with %j, during read %i',
   async (member, headers, at) => {
     const app = await useTestApp({ settings });
     app.originals.put('attachments/1/2/a.png', large);

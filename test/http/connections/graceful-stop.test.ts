@@ -37,7 +37,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('serves a request on its way over an idle or new connection, then closes the connection', async () => {
+  it('serves a request that arrives over an idle or new connection, then closes the connection', async () => {
     const app = await useTestApp({ clientLimits: { idleGraceMs: 60_000, sweepIntervalMs: 20 } });
     const idle = await app.begin('/avatars/0.png');
     await once(idle, 'data');
@@ -54,7 +54,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('closes a connection after a response that had begun before with keep-alive', async () => {
+  it('closes a connection after a response that announced keep-alive before the stop', async () => {
     const app = await start();
     const body = new PassThrough();
     body.write(Buffer.alloc(10_000));

@@ -52,7 +52,7 @@ test("freshness counts from the site's response, and has a minimum", async () =>
         async (response) => (await response).header('cache-control'),
       ),
     );
-  const untransformed = 'public, max-age=10000'; // from the site each time
+  const untransformed = 'public, max-age=10000'; // requested from the site each time
   for (const [waitedMs, seconds] of [
     [0, 10_000],
     [1_500, 9_998],
