@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { hold, type Outcome, type Stage } from './compare/contest.ts';
+import { type Outcome, runContest, type Stage } from './compare/contest.ts';
 import { parsePeer } from './compare/contestants.ts';
 import { createContests } from './compare/contests.ts';
 import { checkGates, formatComparison } from './compare/report.ts';
@@ -54,17 +54,17 @@ const outcomes = await useTemporaryDirectory(async (directory) => {
     isLikenessWanted: values.likeness,
     helpers: [],
   };
-  const held: Outcome[] = [];
+  const finished: Outcome[] = [];
   try {
     for (const contest of contests) {
       process.stderr.write(`${new Date().toISOString()} ${contest.name}\n`);
-      held.push(await hold(contest, stage));
+      finished.push(await runContest(contest, stage));
     }
   } finally {
     stage.generator.close();
     for (const helper of stage.helpers) await helper.stop();
   }
-  return held;
+  return finished;
 });
 const report = formatComparison(outcomes, isQuick);
 publishReport('compare.md', report, isQuick ? [] : checkGates(outcomes));

@@ -749,5 +749,5 @@ async function checkIndex() {
   const counts = new Map();
   for (const file of [...rows, ...files, ...made]) counts.set(file, (counts.get(file) ?? 0) + 1);
   const wrong = [...counts].filter(([, count]) => count !== 3).map(([file]) => file);
-  if (wrong.length > 0) throw new Error(`Without a row, or not made: ${wrong.join(', ')}`);
+  if (wrong.length > 0) throw new Error(`Without a row or without a file: ${wrong.join(', ')}`);
 }

@@ -119,15 +119,15 @@ async function weighHeic() {
   const weights = [];
   for (const file of ['corpus/heic/filetype__fixture-heic.heic', 'heic/flat.heic']) {
     const bytes = readFileSync(new URL(`../fixtures/${file}`, import.meta.url));
-    const facts = readImageHeader(bytes);
-    if (facts?.format !== 'heic') throw new Error(`Expected a HEIC in ${file}`);
+    const header = readImageHeader(bytes);
+    if (header?.format !== 'heic') throw new Error(`Expected a HEIC in ${file}`);
     // The decoder reads no other field of a job.
-    const job = /** @type {any} */ ({ originalSize: facts });
+    const job = /** @type {any} */ ({ originalSize: header });
     const decode = async () =>
       sharp(await decodeHeic(bytes, job))
         .raw()
         .toBuffer();
-    weights.push(((await cpuMs(decode)) * 1e6) / (facts.widthPx * facts.heightPx));
+    weights.push(((await cpuMs(decode)) * 1e6) / (header.widthPx * header.heightPx));
   }
   return [weights[0] ?? Number.NaN, weights[1] ?? Number.NaN];
 }

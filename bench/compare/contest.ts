@@ -75,7 +75,7 @@ const WARM_UP_RESPONSES = 10_000;
  *
  * @throws Error if the first one cannot take part, or if a response has another status than 200
  */
-export async function hold(contest: Contest, stage: Stage): Promise<Outcome> {
+export async function runContest(contest: Contest, stage: Stage): Promise<Outcome> {
   const { name, note, gates, clients, isRepeated, enter } = contest;
   const { rounds, turnMs, warmUpTurns, generator } = stage;
   const absences: [string, string][] = [];

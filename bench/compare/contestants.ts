@@ -118,8 +118,8 @@ async function checkImage(
   { widthPx, format, isAnimated }: Rendering,
 ): Promise<void> {
   const { body } = await fetchOk(origin, target);
-  const describe = (isMoving: boolean, name: string, width: number): string =>
-    `${isMoving ? 'an animated' : 'a still'} ${name} of ${width} px`;
+  const describe = (isAnimatedImage: boolean, name: string, width: number): string =>
+    `${isAnimatedImage ? 'an animated' : 'a still'} ${name} of ${width} px`;
   const wanted = describe(isAnimated, format, widthPx);
   const metadata = await sharp(body).metadata();
   const sent = describe((metadata.pages ?? 1) > 1, metadata.format, metadata.width);

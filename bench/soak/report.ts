@@ -48,14 +48,14 @@ export function evaluateSoak(run: SoakRun) {
     `# Soak of ${(loadedMs / MINUTE_MS).toFixed(1)} minutes`,
     `${visits.length} requests, ${killedWorkers} workers killed; troubles: ${formatCounts(troubles.names)}.`,
     ...run.missingFaults.map((line) => `Left out: ${line}.`),
-    '## What must hold',
+    '## Criteria',
     formatCriteria(criteria),
     '## Responses',
     formatResponses(visits),
     '## Log, warnings and above',
     formatCounts(log.kinds),
     ...formatExamples('Unexpected responses', unexpected),
-    ...formatExamples('Lines in the log without an excuse', log.unexplained),
+    ...formatExamples('Unexpected lines in the log', log.unexplained),
   );
   return { criteria, report };
 }
@@ -84,7 +84,7 @@ function createCriteria(
     checkCoverage(run),
     checkNone('unexpected responses', unexpected),
     [
-      'heavy renders refused without a burst',
+      'heavy renders rejected without a burst',
       `at most ${MAX_REJECTED_FRACTION * 100} %`,
       `${refused} of ${heavy.length}`,
       refused <= heavy.length * MAX_REJECTED_FRACTION,
@@ -97,11 +97,11 @@ function createCriteria(
     checkNone('temporary files at rest', temporaryFiles),
     ['renderings stored after the load', 'some', String(storedAfterwards), storedAfterwards > 0],
     checkNone('good images with other bytes than at the start', changedImages),
-    checkNone('lines at error in the log without an excuse', unexplained),
+    checkNone('unexpected lines at level error in the log', unexplained),
     [
       'the process',
-      'lives until SIGTERM, then status 0',
-      `${isAlive ? 'lived, then ended' : 'died'} with status ${end.code}, signal ${end.signal ?? 'none'}`,
+      'runs until SIGTERM, then exits with status 0',
+      `${isAlive ? 'ran, then exited' : 'exited early'} with status ${end.code}, signal ${end.signal ?? 'none'}`,
       isAlive && end.code === 0,
     ],
   ];
@@ -117,7 +117,7 @@ function checkCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion 
   const failed = count(({ verdict }) => verdict === 'originals failed');
   const isFailureDue = troubles.isExcused('originals', 0, Number.POSITIVE_INFINITY);
   return [
-    'everything happened',
+    'coverage of the load',
     'some of each',
     `${hits} hits, ${renders.join(' + ')} renders, ${failed} failures of originals, ${killedWorkers} workers killed`,
     [hits, killedWorkers, ...renders, ...(isFailureDue ? [failed] : [])].every((some) => some > 0),

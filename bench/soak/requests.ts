@@ -13,7 +13,7 @@ export interface Shot {
   readonly leavesAfterMs?: number;
   readonly leavesAfterBytes?: number;
   /** Pause of a slow reader after each chunk of the body. */
-  readonly restMs?: number;
+  readonly pauseMs?: number;
   readonly needsOriginal: boolean;
   /** Statuses that are correct while the storage works and the service is not overloaded. */
   readonly expected: readonly number[];
@@ -124,7 +124,7 @@ const POPULARITY = 0.9;
 const LARGE_BYTES = 300_000;
 /** Larger files keep a slow reader longer than a test of slow readers needs. */
 const LARGEST_SLOW_BYTES = 6_000_000;
-const SLOW_READER_REST_MS = 100;
+const SLOW_READER_PAUSE_MS = 100;
 
 /** Mixed load; each client has its own random numbers. */
 export type LoadMix = ReturnType<typeof createLoadMix>;
@@ -176,7 +176,7 @@ export function createLoadMix(
         return draftFile(file, { leavesAfterBytes: of.integer(1, file.bytes.length / 2) });
       },
     ],
-    'slow reader': [1, (of) => draftFile(of.pick(slow), { restMs: SLOW_READER_REST_MS })],
+    'slow reader': [1, (of) => draftFile(of.pick(slow), { pauseMs: SLOW_READER_PAUSE_MS })],
     hostile: [
       4,
       (of) => {

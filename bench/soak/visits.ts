@@ -83,7 +83,7 @@ export class Witness {
     if (ending === 'hung' || ending === 'no response') {
       return ['unexpected', `${ending} ${failure}`.trim()];
     }
-    if (ending === 'broken') return excuseByOriginals(`broken off: ${failure}`);
+    if (ending === 'broken') return excuseByOriginals(`truncated: ${failure}`);
     const fault = ending === 'complete' ? this.#findFault(shot, exchange) : undefined;
     if (fault !== undefined) return ['unexpected', fault];
     if (status === 502 || (status === 504 && code !== 'TRANSFORM_TIMEOUT')) {
@@ -117,7 +117,7 @@ export class Witness {
 }
 
 async function send(origin: string, shot: Shot): Promise<Exchange> {
-  const { method, path, headers, leavesAfterMs, leavesAfterBytes = Infinity, restMs } = shot;
+  const { method, path, headers, leavesAfterMs, leavesAfterBytes = Infinity, pauseMs } = shot;
   const hangUp = new AbortController();
   const timer = setTimeout(() => hangUp.abort(), leavesAfterMs ?? HUNG_AFTER_MS);
   const chunks: Uint8Array[] = [];
@@ -134,7 +134,7 @@ async function send(origin: string, shot: Shot): Promise<Exchange> {
       bytes += chunk.length;
       // Leaving the loop cancels the body, which closes the connection.
       if (bytes >= leavesAfterBytes) return report('left');
-      if (restMs !== undefined) await sleep(restMs);
+      if (pauseMs !== undefined) await sleep(pauseMs);
     }
     return report('complete');
   } catch (error) {

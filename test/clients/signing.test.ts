@@ -33,7 +33,7 @@ const id = fc.bigInt({ min: 0n, max: 2n ** 63n });
 
 describe('signAttachmentUrl', () => {
   test.each(attachmentVectors.signed)(
-    'signs $attachment at $now as the vectors do',
+    'returns the URL of the vector for $attachment at $now',
     async (row) => {
       const [, channelId = '', attachmentId = '', name = ''] = row.attachment.split('/');
       const attachment = { channelId, attachmentId, filename: name };
@@ -161,7 +161,7 @@ function uploadOf(fields: (typeof uploadVectors.signed)[number]['fields']): Uplo
 }
 
 describe('createUploadCapability', () => {
-  test.each(uploadVectors.signed)('permits what a vector permits: $fields', async (row) => {
+  test.each(uploadVectors.signed)('permits the same upload as the vector: $fields', async (row) => {
     const made = await createUploadCapability({ ...uploadOf(row.fields), signingKeys: [row.key] });
     const [path = '', capability = ''] = made.url.split('?t=');
     expect(capability).toBe(made.capability);
@@ -245,12 +245,12 @@ describe('signing keys', () => {
     base64,
     base64.replace(/=+$/, ''),
     'ein Schlüssel, der 32 Bytes hat oder mehr',
-  ])('are read as the service reads %j', async (key) => {
+  ])('are parsed as by the service: %j', async (key) => {
     const path = formatExternalPath(url, new SigningKeys([key]));
     expect(await signExternalUrl({ url, signingKeys: [key] })).toBe(path);
   });
 
-  test('may be the value of the setting: the first one signs, all verify', async () => {
+  test('can be passed as in the setting: the first key signs, all keys verify', async () => {
     const setting = ` ${base64} , ${signingKeys}`;
     const path = formatExternalPath(url, new SigningKeys([base64]));
     expect(await signExternalUrl({ url, signingKeys: setting })).toBe(path);

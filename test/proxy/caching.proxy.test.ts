@@ -64,7 +64,7 @@ describe('the cache key of nginx', () => {
     ['needless percent-encoding', '/emojis/3.webp', '/%65mojis/%33.web%70'],
     ['raw UTF-8', '/attachments/1/9/%F0%9F%8E%89%20party.png?width=9', raw],
     [
-      'the same of external media',
+      'order, unknown parameters or parameters of other kinds for external media',
       `${external}?width=24&format=webp`,
       `${external}?v=1&format=webp&size=8&width=24`,
     ],

@@ -111,7 +111,7 @@ describe('an expired response in nginx', () => {
     ['a slice', '/attachments/1/17/jingle.mp3', 'one'],
   ])('is served stale to all while one request updates it: %s', async (_, target, waits) => {
     const first = await stack.request(target);
-    const release = stack.relay.hold();
+    const resume = stack.relay.pause();
     const waiting: Promise<ClientResponse>[] = [];
     try {
       // For a slice, the first client waits; for others, the next request on the same connection.
@@ -126,7 +126,7 @@ describe('an expired response in nginx', () => {
       }
       expect(stack.relay.requests).toHaveLength(2);
     } finally {
-      release();
+      resume();
     }
     const outcomes = (await Promise.all(waiting)).map(({ nginx }) => nginx);
     const checked = outcomes.filter((status) => status === 'fwd=stale; fwd-status=304');

@@ -61,12 +61,12 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   const one = await newExhausted();
   const target = await newTarget();
   stack.relay.requests.length = 0;
-  const release = stack.relay.hold();
+  const resume = stack.relay.pause();
   const refused = one.request(target);
   await expect.poll(() => stack.relay.requestsOf(target)).toHaveLength(1);
   // They wait in nginx for the first request.
   const others = Array.from({ length: 5 }, () => newClient().request(target));
-  release();
+  resume();
   expect((await refused).status).toBe(429);
   for (const response of await Promise.all(others)) expect(response.status).toBe(200);
   const forwarded = stack.relay.requests.map(({ status }) => status);

@@ -39,7 +39,7 @@ class Relay {
   readonly #agent = new Agent({ keepAlive: true });
   #port = 0;
   #targetPort = 0;
-  #held = Promise.resolve();
+  #paused = Promise.resolve();
 
   /** Starts listening; after `cut`, on the same port. */
   async open(targetPort: number): Promise<number> {
@@ -55,9 +55,9 @@ class Relay {
   }
 
   /** Records but delays all requests until the returned function is called. */
-  hold(): () => void {
+  pause(): () => void {
     const { promise, resolve } = defer<void>();
-    this.#held = promise;
+    this.#paused = promise;
     return resolve;
   }
 
@@ -71,7 +71,7 @@ class Relay {
     const entry = recordOf(incoming);
     const { method, target, headers } = entry;
     this.requests.push(entry);
-    await this.#held;
+    await this.#paused;
     if (this.scriptedStatus !== undefined) {
       entry.status = this.scriptedStatus;
       outgoing.writeHead(entry.status, { 'Cache-Control': 'no-store', 'Retry-After': '1' });

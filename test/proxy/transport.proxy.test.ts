@@ -78,11 +78,11 @@ const avatar = '/avatars/1/ab12.webp';
 test.each([
   [400, 'an invalid escape', '/avatars/1/%zz.webp', {}],
   [400, 'a NUL', '/avatars/1/%00.webp', {}],
-  [400, 'a path out of the root', '/../etc/passwd', {}],
+  [400, 'a path outside the root', '/../etc/passwd', {}],
   [400, 'a header that is too long', avatar, { headers: { Cookie: 'x'.repeat(25_000) } }],
   [414, 'a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}],
   [413, 'a body that is too long', avatar, { body: 'x'.repeat(20_000) }],
-])('nginx itself rejects as in the contract, with %i: %s', async (status, _, target, sent) => {
+])('nginx itself returns the error %i of the contract for %s', async (status, _, target, sent) => {
   const response = await stack.request(target, sent);
   expect(response.status).toBe(status);
   expect(JSON.parse(response.body.toString())).toMatchObject({

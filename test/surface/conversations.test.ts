@@ -210,7 +210,7 @@ const stages = {
 } as const;
 
 test.each(Object.entries(stages))(
-  'the complete surface over real sockets matches the contract in conversations %s',
+  'all responses over real sockets match the contract, in conversations %s',
   async (_, [open, runs, statuses, operations]) => {
     const { service, port, model, conversations, storageRoot, ...own } = await open();
     const examples = own.examples.map((each): [Conversation] => [each]);

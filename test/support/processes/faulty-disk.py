@@ -22,9 +22,9 @@ import threading
 
 from fusepy import FUSE, FuseOSError, Operations
 
-# Limited, since the process that sets the next fault can hang as well: a new program closes its files on this disk, and
-# /proc is empty until then.
-LONGEST_HANG_SECONDS = 30
+# The limit is necessary because the process that sets the next fault can hang, too: an exec closes files on this disk,
+# and /proc is empty until then.
+MAX_HANG_SECONDS = 30
 
 # Faults by top directory, and the events that end them.
 faults = {}
@@ -39,7 +39,7 @@ def apply_fault(path):
     kind, *arguments = fault
     if kind == 'fail':
         raise FuseOSError(errno.EIO)
-    endings[top].wait(float(arguments[0]) if kind == 'delay' else LONGEST_HANG_SECONDS)
+    endings[top].wait(float(arguments[0]) if kind == 'delay' else MAX_HANG_SECONDS)
 
 
 class FaultyDisk(Operations):

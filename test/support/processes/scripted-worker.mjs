@@ -80,7 +80,7 @@ const commands = {
       kinds.push((await sendRequest({ kind: 'read', start: 0, end: 1 })).kind);
     reply(kinds.join(' '));
   },
-  // Decodes frames one after another, of a stream with a command to the decoder.
+  // Decodes the frames of a stream with a command to the decoder, one after another.
   decode: async (words) => {
     const [times, ...text] = words.split(' ');
     const replies = [];
