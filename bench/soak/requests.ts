@@ -87,7 +87,7 @@ function draftRange(file: Original, random: Random): Draft {
     [`${first}-${last}`, 206, bytes.subarray(first, last + 1)],
     [`${bytes.length - length}-`, 206, suffix],
     [`-${length}`, 206, suffix],
-    ['0-0,2-3', 200, bytes], // several ranges: the whole file
+    ['0-0,2-3', 200, bytes], // several ranges: the complete file
     [`${bytes.length}-`, 416],
   ]);
   return draft(targetOf(file), { headers: { range: `bytes=${range}` }, expected: [status], body });

@@ -223,17 +223,17 @@ export class CachePorts {
     if (origin === 'fails') throw new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     if (origin === 'is full') throw new MediaError('OVERLOADED', BUSY);
     if (!isThere || version === undefined) throw new MediaError('UNKNOWN_MEDIA');
-    const whole = pictures[version.picture] ?? text;
-    const end = Math.min(range?.last ?? Infinity, whole.length - 1) + 1;
-    const isCut = origin === 'cuts' && end === whole.length;
+    const complete = pictures[version.picture] ?? text;
+    const end = Math.min(range?.last ?? Infinity, complete.length - 1) + 1;
+    const isCut = origin === 'cuts' && end === complete.length;
     // The body ends early, or exceeds its size.
     const isLong = isCut && version.tag % 2 === 0;
     const bytes = isLong
-      ? Buffer.concat([whole, text])
-      : whole.subarray(range?.first, isCut ? end / 2 : end);
+      ? Buffer.concat([complete, text])
+      : complete.subarray(range?.first, isCut ? end / 2 : end);
     return {
       body: bytes,
-      sizeBytes: whole.length,
+      sizeBytes: complete.length,
       etag: `${key} ${version.tag}`,
       lastModified: dateOf(version),
       part: range && { first: range.first, last: end - 1 },

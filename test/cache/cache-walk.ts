@@ -283,10 +283,11 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     if (tags.has(key)) expect(headers.etag).toBe(tags.get(key));
     else expect([...tags.values()]).not.toContain(headers.etag);
     tags.set(key, String(headers.etag));
-    const whole = renderingOf(version, request.variant);
-    const sent = status === 304 || request.as === 'head' ? '' : whole.toString('latin1');
+    const complete = renderingOf(version, request.variant);
+    const sent = status === 304 || request.as === 'head' ? '' : complete.toString('latin1');
     expect(body.toString('latin1')).toBe(status === 206 ? sent.slice(2, 6) : sent);
-    if (request.as === 'head') expect(String(headers['content-length'])).toBe(String(whole.length));
+    if (request.as === 'head')
+      expect(String(headers['content-length'])).toBe(String(complete.length));
   }
 
   /** @param isRepeated whether the origin was contacted twice, since all clients left before it responded */

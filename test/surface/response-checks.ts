@@ -197,7 +197,7 @@ export function checkMedia(
   expiresAtSeconds: number | undefined,
 ): void {
   const { headers, body } = response;
-  const { body: whole, headers: plain } = learned.response;
+  const { body: complete, headers: plain } = learned.response;
   const cacheStatus = learned.isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit';
   expect(headers['cache-status']).toBe(cacheStatus); // for any Cache-Control of the client
   if (learned.isShipped === true) expect(headers).not.toHaveProperty('server-timing');
@@ -225,20 +225,20 @@ export function checkMedia(
   const range = valueOfHeader(request, 'range');
   const isRange =
     request.method === 'GET' && range !== undefined && isRangeApplicable(request, learned);
-  const part = isRange ? rangeOf(range, whole.length) : 'full';
+  const part = isRange ? rangeOf(range, complete.length) : 'full';
   if (part === 'unsatisfiable') {
-    expect(headers['content-range']).toBe(`bytes */${whole.length}`);
+    expect(headers['content-range']).toBe(`bytes */${complete.length}`);
     checkRefusal(response, refusal(416, 'RANGE_NOT_SATISFIABLE', 'no-store'), false);
     return;
   }
   checkAge(headers['cache-control'], learned, expiresAtSeconds);
   const due = mediaHeadersOf(plain);
-  let sent = whole;
+  let sent = complete;
   if (part !== 'full') {
     const [first = 0, last = 0] = part.split('-').map(Number);
-    sent = whole.subarray(first, last + 1);
+    sent = complete.subarray(first, last + 1);
     due['content-length'] = String(sent.length);
-    due['content-range'] = `bytes ${part}/${whole.length}`;
+    due['content-range'] = `bytes ${part}/${complete.length}`;
   }
   expect(response.status).toBe(part === 'full' ? 200 : 206);
   expect(mediaHeadersOf(headers)).toEqual(due);

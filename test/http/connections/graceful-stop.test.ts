@@ -19,7 +19,7 @@ describe('a stop', () => {
       await opened.promise;
       return object;
     };
-    const { whole } = collect(await app.begin('/attachments/1/2/a'));
+    const { allBytes } = collect(await app.begin('/attachments/1/2/a'));
     await expect.poll(() => app.originals.reads.get('attachments/1/2/a')).toBe(1);
     const idle = await app.begin('/avatars/0.png');
     await once(idle, 'data');
@@ -30,7 +30,7 @@ describe('a stop', () => {
     await Promise.all([once(idle.resume(), 'close'), once(silent.resume(), 'close')]);
     await expect(connectTo(port)).rejects.toThrow('ECONNREFUSED');
     opened.resolve();
-    const response = parseResponse(await whole());
+    const response = parseResponse(await allBytes());
     expect(response.status).toBe(200);
     expect(response.headers.connection).toBe('close');
     expect(response.body.equals(samples.text)).toBe(true);
@@ -46,9 +46,9 @@ describe('a stop', () => {
     await sleep(50); // the stop has begun
     const late = await app.connect();
     for (const socket of [idle, fresh, late]) {
-      const { whole } = collect(socket);
+      const { allBytes } = collect(socket);
       socket.write('GET /avatars/1.png HTTP/1.1\r\nHost: a\r\n\r\n');
-      const response = parseResponse(await whole());
+      const response = parseResponse(await allBytes());
       expect([response.status, response.headers.connection]).toEqual([200, 'close']);
     }
     await stopped;
@@ -60,12 +60,12 @@ describe('a stop', () => {
     body.write(Buffer.alloc(10_000));
     app.originals.put('attachments/1/2/slow', Buffer.alloc(20_000));
     app.originals.alter = (object) => ({ ...object, body });
-    const { bytes, whole } = collect(await app.begin('/attachments/1/2/slow'));
+    const { bytes, allBytes } = collect(await app.begin('/attachments/1/2/slow'));
     await expect.poll(() => parseResponse(bytes()).body.length).toBe(10_000);
 
     const stopped = app.close();
     body.end(Buffer.alloc(10_000));
-    const response = parseResponse(await whole());
+    const response = parseResponse(await allBytes());
     expect(response.headers.connection).toBe('keep-alive');
     expect(response.body).toHaveLength(20_000);
     await stopped;
@@ -90,7 +90,7 @@ describe('a stop', () => {
       responses += 1;
       socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
     });
-    const closed = collect(socket).whole();
+    const closed = collect(socket).allBytes();
     await expect.poll(() => responses).toBeGreaterThan(5);
     await app.close();
     await closed;

@@ -66,12 +66,12 @@ it.each([
 
 it('parses a head in two packets, with bytes after it in the second, like a single packet', async () => {
   const socket = await app.connect();
-  const { bytes, whole } = collect(socket);
+  const { bytes, allBytes } = collect(socket);
   const [first, last] = [get(''), get('Connection: close\r\n').replace('Host: ', 'Host:  ')];
   socket.write(first + first.slice(0, 20));
   await expect.poll(() => bytes().length).toBeGreaterThan(0);
   socket.write(first.slice(20) + last);
-  expect(readResponses(await whole()).map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(readResponses(await allBytes()).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
 it('never sends a rejection of invalid bytes within a response', async () => {
@@ -85,8 +85,8 @@ it('never sends a rejection of invalid bytes within a response', async () => {
   await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);
   socket.write('garbage\r\n\r\n');
   await expect.poll(received).toBe(socket.bytesWritten);
-  const { whole } = collect(socket.resume());
-  const { status, body } = parseResponse(await whole());
+  const { allBytes } = collect(socket.resume());
+  const { status, body } = parseResponse(await allBytes());
   expect(status).toBe(200);
   expect(body.subarray(0, size).equals(Buffer.alloc(size))).toBe(true);
   expect(parseResponse(body.subarray(size)).status).toBe(400);

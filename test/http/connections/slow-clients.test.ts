@@ -54,7 +54,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     await app.listen();
     const startMs = performance.now();
     const socket = await app.connect();
-    const closed = collect(socket).whole();
+    const closed = collect(socket).allBytes();
     socket.write(atOnce);
     trickle(socket, after.repeat(1_000), 5);
     const responses = readResponses(await closed);
@@ -74,7 +74,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
       readBytes = () => transport.bytesRead;
     });
     const socket = await app.connect();
-    const closed = collect(socket).whole();
+    const closed = collect(socket).allBytes();
     socket.write(post(1e10));
     let megabytes = 0;
     const send = (): void => {

@@ -154,13 +154,13 @@ it('a large result is buffered once in the store, not for each client, and arriv
     response.once('close', () => clearInterval(sampling));
   });
   const socket = await app.connect();
-  const { whole } = collect(socket);
+  const { allBytes } = collect(socket);
   socket.write('GET /icons/1/ab.webp HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
   socket.on('data', () => {
     socket.pause();
     setImmediate(() => socket.resume());
   });
-  expect(parseResponse(await whole()).body.equals(result)).toBe(true);
+  expect(parseResponse(await allBytes()).body.equals(result)).toBe(true);
   expect(maxBytes).toBeGreaterThan(0);
   expect(maxBytes).toBeLessThan(1024 * 1024);
 });

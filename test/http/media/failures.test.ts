@@ -62,10 +62,10 @@ describe('an origin that fails during a body', () => {
     const body = new PassThrough();
     body.write(Buffer.alloc(20_000));
     app.originals.alter = (object) => ({ ...object, body });
-    const { bytes, whole } = collect(await app.begin('/attachments/1/2/a'));
+    const { bytes, allBytes } = collect(await app.begin('/attachments/1/2/a'));
     await expect.poll(() => bytes().length).toBeGreaterThan(20_000);
     finish(body);
-    const response = parseResponse(await whole());
+    const response = parseResponse(await allBytes());
     expect([response.status, response.body.length]).toEqual([200, 20_000]);
     expect(response.headers['content-length']).toBe('50000');
     const err = { cause: { message: expect.stringMatching(message) } };

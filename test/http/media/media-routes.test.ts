@@ -37,7 +37,7 @@ it('a hit with a preformatted head has the same bytes that Node writes', async (
   await app.get(url);
   const request = (version: string, field: string) =>
     `GET ${url} HTTP/${version}\r\nHost: a\r\nX-Request-Id: b\r\n${field}\r\n`;
-  const { whole } = collect(
+  const { allBytes } = collect(
     (await app.connect()).end(
       // A client of HTTP/1.0 must not receive the preformatted head.
       request('1.1', '') +
@@ -46,7 +46,7 @@ it('a hit with a preformatted head has the same bytes that Node writes', async (
     ),
   );
   const dates = /^Date: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/gm;
-  const [first, second, part] = (await whole())
+  const [first, second, part] = (await allBytes())
     .toString('latin1')
     .replace(dates, 'Date: …')
     .split(/(?=HTTP\/1\.1 )/);

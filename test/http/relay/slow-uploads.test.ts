@@ -26,7 +26,7 @@ async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socke
 
 /** Waits for the server to close; returns the code of its response, if any. */
 async function restOf(socket: Socket) {
-  const { status, headers, body } = parseResponse(await collect(socket).whole());
+  const { status, headers, body } = parseResponse(await collect(socket).allBytes());
   return { status, headers, code: JSON.parse(body.toString()).code };
 }
 

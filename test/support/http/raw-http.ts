@@ -31,15 +31,15 @@ export async function connectTo(
   return socket;
 }
 
-/** Collects the bytes of a connection: `bytes` so far, and `whole` after its end. */
+/** Collects the bytes of a connection: `bytes` so far, and `allBytes` after its end. */
 export function collect(socket: Socket) {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   const bytes = (): Buffer => Buffer.concat(chunks);
   // After a reset, the bytes received so far count, as after a regular end.
-  const whole = () =>
+  const allBytes = () =>
     new Promise<Buffer>((resolve) => socket.once('close', () => resolve(bytes())));
-  return { bytes, whole };
+  return { bytes, allBytes };
 }
 
 /**
@@ -52,9 +52,9 @@ export async function sendBytes(
   options?: ConnectOptions,
 ): Promise<Buffer> {
   const socket = await connectTo(port, options);
-  const { whole } = collect(socket);
+  const { allBytes } = collect(socket);
   socket.write(bytes, 'latin1');
-  return whole();
+  return allBytes();
 }
 
 /** Sends one HTTP/1.1 request with the exact target. */

@@ -142,7 +142,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
       })),
     ],
     responses: {
-      200: resource === 'external media' ? describeWholeOfSite() : describeWhole(resource),
+      200: resource === 'external media' ? describeCompleteOfSite() : describeComplete(resource),
       ...(isGet && {
         206: describeSuccess(
           resource,
@@ -158,16 +158,16 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
   };
 }
 
-function describeWhole(resource: ResourceName): ResponseObject {
+function describeComplete(resource: ResourceName): ResponseObject {
   return describeSuccess(resource, 'The complete body.', 'Content-Length', 'Accept-Ranges');
 }
 
 /** Media of other sites have ranges only if their site sends a strong validator. */
-function describeWholeOfSite(): ResponseObject {
-  const whole = describeWhole('external media');
+function describeCompleteOfSite(): ResponseObject {
+  const complete = describeComplete('external media');
   const ETag = { $ref: '#/components/headers/ETag-If-Any' };
   const ranges = { $ref: '#/components/headers/Accept-Ranges-Or-None' };
-  return { ...whole, headers: { ...whole.headers, ETag, 'Accept-Ranges': ranges } };
+  return { ...complete, headers: { ...complete.headers, ETag, 'Accept-Ranges': ranges } };
 }
 
 function describeSuccess(
