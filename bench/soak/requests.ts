@@ -181,10 +181,10 @@ export function createLoadMix(
       4,
       (of) => {
         const original = of.pick(hostile);
-        const harm = { render: 'heavy', expected: [200, 415, 422, 504] } as const;
+        const changes = { render: 'heavy', expected: [200, 415, 422, 504] } as const;
         const isWhole = isAttachment(original) && of.next() < 0.2;
-        if (isWhole) return draftFile(original, harm);
-        return draft(imagePath(original, of.pick(['still', 'still', 'animation']), of), harm);
+        if (isWhole) return draftFile(original, changes);
+        return draft(imagePath(original, of.pick(['still', 'still', 'animation']), of), changes);
       },
     ],
     unknown: [

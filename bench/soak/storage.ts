@@ -57,7 +57,7 @@ export async function openStorage(base: string, place: Place, originals: readonl
   mkdirSync(store);
   writeOriginals(within('disk/originals'), originals);
   const fuse = await mountFaultyDisk(within('mounted'), within('disk'));
-  const seen = within(fuse === undefined ? 'disk' : 'mounted');
+  const visibleRoot = within(fuse === undefined ? 'disk' : 'mounted');
   const createDiskFaults = (directory: 'originals' | 'renderings'): Fault[] =>
     (fuse === undefined ? [] : diskFaults).map(([name, fault, lingerMs]) => ({
       ...{ name: `${name} disk of ${directory}`, lingerMs },
@@ -77,9 +77,12 @@ export async function openStorage(base: string, place: Place, originals: readonl
   const bucket = place === 'bucket' ? await openBucket(within('disk/originals')) : undefined;
   return {
     settings: {
-      ...(bucket?.settings ?? { STORAGE: 'filesystem', STORAGE_DIR: join(seen, 'originals') }),
+      ...(bucket?.settings ?? {
+        STORAGE: 'filesystem',
+        STORAGE_DIR: join(visibleRoot, 'originals'),
+      }),
       RESULT_STORE: 'filesystem',
-      RESULT_STORE_DIR: join(seen, 'renderings/store'),
+      RESULT_STORE_DIR: join(visibleRoot, 'renderings/store'),
       RESULT_STORE_MAX_BYTES: String(STORE_BYTES),
       TMPDIR: within('tmp'),
     },

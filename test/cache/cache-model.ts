@@ -53,7 +53,7 @@ export interface Truth {
   readonly place: Place;
   /** All versions; the last one is current. */
   readonly versions: Version[];
-  isThere: boolean;
+  exists: boolean;
   origin: (typeof originScripts)[number];
   render: (typeof renderScripts)[number];
   /** Freshness that the site declares. */
@@ -65,13 +65,21 @@ export const variants = ['small', 'respelled', 'large', 'png', 'untouched'] as c
 export type Variant = (typeof variants)[number];
 
 /** Methods and conditions; conditions name the present version, the one before, or any. */
-export const manners = ['get', 'head', 'has it', 'had it', 'has any', 'dated', 'range'] as const;
-export type Manner = (typeof manners)[number];
+export const requestKinds = [
+  'get',
+  'head',
+  'has it',
+  'had it',
+  'has any',
+  'dated',
+  'range',
+] as const;
+export type RequestKind = (typeof requestKinds)[number];
 
 export interface ModelRequest {
   readonly original: number;
   readonly variant: Variant;
-  readonly as: Manner;
+  readonly as: RequestKind;
 }
 
 /** Counted work. A peek reads only the state; for another site, it is a conditional request. */

@@ -92,7 +92,7 @@ export class CachePorts {
       },
       originalWriter: {
         write: (key, chunks) => this.#write(key, chunks),
-        has: async (key) => this.#truthAt(key)?.isThere ?? false,
+        has: async (key) => this.#truthAt(key)?.exists ?? false,
         memoryBytesOf: () => 0,
         writePart: undefined,
       },
@@ -111,7 +111,7 @@ export class CachePorts {
     this.store?.clear();
     this.truths = places.map((place): Truth => {
       const scripts = { origin: 'responds', render: 'succeeds' } as const;
-      return { place, versions: [], isThere: false, ...scripts, freshForMs: periods.siteMinimum };
+      return { place, versions: [], exists: false, ...scripts, freshForMs: periods.siteMinimum };
     });
     for (const truth of this.truths) this.replace(truth);
     this.takeWork();
@@ -137,7 +137,7 @@ export class CachePorts {
     const picture = how === 'touch' ? (last?.picture ?? 0) : how === 'text' ? 0 : this.#picture;
     if (picture > 0) this.#owners.set(picture, truth);
     truth.versions.push({ tag: (last?.tag ?? 0) + 1, picture });
-    truth.isThere = true;
+    truth.exists = true;
   }
 
   /** Work since the last call. */
@@ -216,13 +216,13 @@ export class CachePorts {
   ): Promise<Opened & { readonly body: Uint8Array }> {
     this.#work[range === undefined ? 'fullReads' : 'peeks'] += 1;
     const truth = this.#truthAt(key);
-    const { origin, isThere, version } = { ...truth, version: truth?.versions.at(-1) };
+    const { origin, exists, version } = { ...truth, version: truth?.versions.at(-1) };
     await this.#pass('origin');
     // A late original must be discarded.
     if (origin === 'hangs') await this.#hang(signal, FIRST_BYTE_MS).catch(() => undefined);
     if (origin === 'fails') throw new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     if (origin === 'is full') throw new MediaError('OVERLOADED', BUSY);
-    if (!isThere || version === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    if (!exists || version === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const complete = pictures[version.picture] ?? text;
     const end = Math.min(range?.last ?? Infinity, complete.length - 1) + 1;
     const isCut = origin === 'cuts' && end === complete.length;
@@ -254,11 +254,11 @@ export class CachePorts {
     this.#work[headers['if-none-match'] === undefined ? 'fullReads' : 'peeks'] += 1;
     const truth = this.truths[places.indexOf('site')];
     if (truth === undefined) return;
-    const { origin, isThere, freshForMs } = truth;
+    const { origin, exists, freshForMs } = truth;
     const version = truth.versions.at(-1);
     await this.#pass('origin');
     if (origin === 'fails' || origin === 'hangs') return void response.writeHead(503).end();
-    if (!isThere || version === undefined) return void response.writeHead(410).end();
+    if (!exists || version === undefined) return void response.writeHead(410).end();
     const body = pictures[version.picture] ?? text;
     const fields = {
       etag: `"${version.tag}"`,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { manners, originScripts, periods, renderScripts, variants } from './cache-model.ts';
+import { originScripts, periods, renderScripts, requestKinds, variants } from './cache-model.ts';
 
 function step<Kind extends string, Rest>(
   weight: number,
@@ -13,7 +13,7 @@ function step<Kind extends string, Rest>(
 }
 
 const variant = fc.constantFrom('small', 'large', ...variants);
-const manner = fc.constantFrom('get', ...manners);
+const requestKind = fc.constantFrom('get', ...requestKinds);
 /** Stage at which requests pause while something else happens. */
 const at = fc.constantFrom('origin', 'render');
 /** Kind of purge; `others` spares the original. */
@@ -23,7 +23,7 @@ const storeScripts = ['works', 'works', 'fails', 'hangs', 'forgets'] as const;
 
 const stepOf = (original: fc.Arbitrary<number>) => {
   const plain = fc.record({ original, variant, as: fc.constant('get' as const) });
-  const request = fc.record({ original, variant, as: manner });
+  const request = fc.record({ original, variant, as: requestKind });
   return fc.oneof(
     step(8, 'request', { request }),
     // Time passes until just before, at, or after the end of a period.
@@ -47,7 +47,7 @@ const stepOf = (original: fc.Arbitrary<number>) => {
     // Concurrent requests for one original.
     step(2, 'burst', {
       original,
-      requests: fc.array(fc.record({ variant, as: manner }), { minLength: 2, maxLength: 5 }),
+      requests: fc.array(fc.record({ variant, as: requestKind }), { minLength: 2, maxLength: 5 }),
     }),
     // While a request waits, its original changes or is purged, and an equal request arrives.
     step(2, 'race', {

@@ -61,7 +61,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
   function change({ original, how, freshForMs }: StepOf<'change'>): void {
     const truth = model.truth(original);
     truth.freshForMs = freshForMs;
-    if (how === 'delete') truth.isThere = false;
+    if (how === 'delete') truth.exists = false;
     else if (how !== 'lifetime') ports.replace(truth, how);
   }
 
@@ -90,7 +90,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
   async function upload({ original, replaces }: Omit<StepOf<'upload'>, 'do'>): Promise<void> {
     const truth = model.truth(original);
     if (truth.place === 'site') return;
-    const isRefused = truth.isThere && !replaces;
+    const isRefused = truth.exists && !replaces;
     expect(await world.upload(truth, replaces)).toBe(isRefused ? 409 : 200);
     if (isRefused) return;
     if (replaces) model.purge(original);
@@ -171,11 +171,11 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
   async function burst(requests: readonly ModelRequest[]): Promise<void> {
     const [first] = requests;
     if (first === undefined) return;
-    const { render, versions, isThere, origin } = model.truth(first.original);
+    const { render, versions, exists, origin } = model.truth(first.original);
     const fresh = model.freshVersion(first.original);
     const latest = versions.at(-1);
     const isInOrder =
-      (fresh !== undefined && (!isThere || fresh.tag !== latest?.tag)) ||
+      (fresh !== undefined && (!exists || fresh.tag !== latest?.tag)) ||
       // Another request may be served a 304 before this one fails.
       (requests.some(({ as }) => as !== 'get') && (latest?.picture === 0 || origin === 'cuts')) ||
       requests.some((request) => model.isPassthrough(request)) ||
@@ -223,7 +223,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const before = send(request);
     await gate.reached;
     const joins = event === 'others';
-    if (event === 'upload') await upload({ ...request, replaces: truth.isThere });
+    if (event === 'upload') await upload({ ...request, replaces: truth.exists });
     else {
       if (isReplaced && !joins) {
         ports.replace(truth);

@@ -46,13 +46,18 @@ const race = (event: StepOf<'race'>['event'], at: 'origin' | 'render'): Step => 
 };
 const purge: Step = { do: 'purge', request: of('small'), by: 'key' };
 const healed = [renderer('succeeds'), request('small')];
-const loseThree = [renderer('costs a worker'), request('small'), request('large'), request('png')];
+const loseThreeWorkers = [
+  renderer('costs a worker'),
+  request('small'),
+  request('large'),
+  request('png'),
+];
 
 /** Past bugs, and cases that a short run may miss: a setup, and steps. */
 const examples: [number, Step[]][] = [
   // An original that lost three workers is refused, until it is purged.
-  [0, [...loseThree, wait(), request('small'), request('large'), wait(), request('png')]],
-  [0, [...loseThree, purge, ...healed]],
+  [0, [...loseThreeWorkers, wait(), request('small'), request('large'), wait(), request('png')]],
+  [0, [...loseThreeWorkers, purge, ...healed]],
   // A refusal of an original ends after ten minutes.
   [0, [renderer('is late'), request('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
   // A late render does not affect cheaper ones.

@@ -116,11 +116,11 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
 
   /** Predicts the response of the origin; remembers a failure or a 404. */
   const contactOrigin = (): Version => {
-    const { origin, isThere, versions } = truth;
+    const { origin, exists, versions } = truth;
     if (origin === 'fails' || origin === 'hangs') fail(origin === 'hangs' && !isSite ? 504 : 502);
     if (origin === 'is full' && !isSite) throw new EarlyOutcome(503, fwd);
     const version = versions.at(-1);
-    if (isThere && version !== undefined) return version;
+    if (exists && version !== undefined) return version;
     Object.assign(memory, { lastResponse: { atMs: nowMs, freshForMs: 0 }, failure: undefined });
     model.end(periods.missing);
     throw new EarlyOutcome(404, fwd);

@@ -105,10 +105,10 @@ const shapeOf = ({ widthPx, heightPx, frames, delaysMs, plays }: DecodedImage) =
 type Properties = Readonly<Record<string, unknown>>;
 
 /** Compares properties by name. @returns differences, one sentence each */
-export const compareProperties = (wanted: Properties, given: Properties): string[] =>
+export const compareProperties = (wanted: Properties, actual: Properties): string[] =>
   Object.keys(wanted)
-    .filter((fact) => wanted[fact] !== given[fact])
-    .map((fact) => `expected ${fact} ${wanted[fact]} but received ${given[fact]}`);
+    .filter((name) => wanted[name] !== actual[name])
+    .map((name) => `expected ${name} ${wanted[name]} but received ${actual[name]}`);
 
 function compareExactly(expected: Uint8Array, actual: Uint8Array): string[] {
   const differences = expected.map((sample, at) => Math.abs(sample - (actual[at] ?? 0)));

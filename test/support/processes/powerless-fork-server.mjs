@@ -4,15 +4,15 @@ import { syncBuiltinESMExports } from 'node:module';
 
 const { kill: killProcess } = process;
 const { kill: killChild } = ChildProcess.prototype;
-let undying;
+let survivor;
 
 process.kill = (processId, signal) => {
-  undying ??= processId;
-  return processId === undying || killProcess(processId, signal);
+  survivor ??= processId;
+  return processId === survivor || killProcess(processId, signal);
 };
 ChildProcess.prototype.kill = function (signal) {
-  undying ??= this.pid;
-  return this.pid === undying || killChild.call(this, signal);
+  survivor ??= this.pid;
+  return this.pid === survivor || killChild.call(this, signal);
 };
 syncBuiltinESMExports();
 await import('../../../dist/workers/fork-server/main.js');

@@ -13,7 +13,7 @@ export async function useSiteServer(host = '127.0.0.1') {
   const requests: IncomingMessage[] = [];
   let connections = 0;
   const open = new Set<Socket>();
-  let mostOpen = 0;
+  let maxOpen = 0;
   const server = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
     requests.push(request);
     const handler = handlers.get(request.url?.split('?', 1)[0] ?? '');
@@ -23,7 +23,7 @@ export async function useSiteServer(host = '127.0.0.1') {
   server.on('connection', (socket) => {
     connections += 1;
     open.add(socket);
-    mostOpen = Math.max(mostOpen, open.size);
+    maxOpen = Math.max(maxOpen, open.size);
     socket.once('close', () => open.delete(socket));
   });
   const port = await listenUntilEnd(server, host);
@@ -33,7 +33,7 @@ export async function useSiteServer(host = '127.0.0.1') {
     requests,
     countConnections: () => connections,
     /** Maximum number of concurrent connections, as the site sees them. */
-    countMostOpen: () => mostOpen,
+    countMaxOpen: () => maxOpen,
     /** Redirects a path. Servers send a location that is not ASCII as raw UTF-8. */
     redirect: (path: string, location: string): void => {
       handlers.set(path, (_request, response) => {
