@@ -54,15 +54,15 @@ const shippedRules = [[shipped[0].ID, shipped[0].Expiration.Days]];
 test('creates two buckets with a lifecycle rule for renderings, even after an interrupted run', async () => {
   const broken = await prepare('plain', { LIFECYCLE_FILE: `${samples}/nothing.json` });
   expect(broken.isDone).toBe(false);
-  expect(broken.lines).toContain('bucket plain-renderings: made');
+  expect(broken.lines).toContain('bucket plain-renderings: created');
   await expect(rulesOf('plain')).rejects.toMatchObject({ $metadata: { httpStatusCode: 404 } });
-  for (const lifecycle of ['set', 'there']) {
+  for (const lifecycle of ['set', 'exists']) {
     expect(await prepare('plain')).toEqual({
       isDone: true,
       lines: [
-        'bucket plain-originals: is there',
-        'bucket plain-renderings: is there',
-        `bucket plain-renderings: its lifecycle is ${lifecycle}`,
+        'bucket plain-originals: exists',
+        'bucket plain-renderings: exists',
+        `bucket plain-renderings: lifecycle ${lifecycle}`,
       ],
     });
     expect(await rulesOf('plain')).toEqual(shippedRules);
@@ -89,10 +89,10 @@ test('uploads each missing sample, and keeps those that exist', async () => {
   // Its key begins with the key of a sample.
   await s3.send(new PutObjectCommand({ Bucket, Key: 'emojis/14', Body: 'own' }));
   const first = await prepare('filled', { SAMPLES_DIR: samples });
-  expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals put in');
+  expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals uploaded');
   expect(await read('emojis/1')).toBe('sample 1');
   expect(await read('emojis/2')).toBe('sample 2');
   expect(await read('emojis/14')).toBe('own');
   const second = await prepare('filled', { SAMPLES_DIR: samples });
-  expect(second.lines.at(-1)).toBe('bucket filled-originals: 0 sample originals put in');
+  expect(second.lines.at(-1)).toBe('bucket filled-originals: 0 sample originals uploaded');
 });
