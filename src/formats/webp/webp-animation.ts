@@ -99,17 +99,20 @@ export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buf
 
 /**
  * Whether each frame covers the canvas and hides what it showed before, so that scaled frames compose to the scaled
- * animation. Other frames leave traces of earlier ones at their edges.
- *
- * @throws Error if the file is cut off
+ * animation. Other frames leave traces of earlier ones at their edges. Returns `false` for a damaged file, whose error
+ * the decoder reports.
  */
 export function replacesCanvas(webp: Uint8Array): boolean {
-  const { canvas, frames } = readEncoded(webp);
-  return frames.every(({ header, image }) => {
-    const replaces = (header.readUInt8(FLAGS_AT) & NO_BLEND_FLAG) !== 0 || !image.some(hasAlpha);
-    const isAtOrigin = header.readUIntLE(0, SIZE_AT) === 0;
-    return replaces && isAtOrigin && header.subarray(SIZE_AT, DURATION_AT).equals(canvas);
-  });
+  try {
+    const { canvas, frames } = readEncoded(webp);
+    return frames.every(({ header, image }) => {
+      const replaces = (header.readUInt8(FLAGS_AT) & NO_BLEND_FLAG) !== 0 || !image.some(hasAlpha);
+      const isAtOrigin = header.readUIntLE(0, SIZE_AT) === 0;
+      return replaces && isAtOrigin && header.subarray(SIZE_AT, DURATION_AT).equals(canvas);
+    });
+  } catch {
+    return false;
+  }
 }
 
 /** Reads a WebP file. A still becomes one frame of 0 ms that replaces the canvas. */

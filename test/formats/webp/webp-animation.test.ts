@@ -216,6 +216,19 @@ describe('the frames of an animation replace the canvas', () => {
     },
   );
 
+  test('unless the file is damaged', async () => {
+    const webp = await encode([opaque, other], size, lossless);
+    const frameAt = find(webp, 'ANMF');
+    const shortFrame = Buffer.from(webp)
+      .fill(3, frameAt - 4, frameAt - 3)
+      .fill(0, frameAt - 3, frameAt);
+    const longChunk = Buffer.from(webp).fill(255, frameAt - 4, frameAt);
+    const noImage = Buffer.from(webp).fill('?', 12);
+    const prefixes = webp.map((_, length) => Number(replacesCanvas(webp.subarray(0, length))));
+    expect(prefixes.some(Boolean)).toBe(false);
+    expect([shortFrame, longChunk, noImage].map(replacesCanvas)).toEqual([false, false, false]);
+  });
+
   test('unless one is smaller', async () => {
     const changed = Buffer.from(opaque).fill(9, 0, 3);
     expect(replacesCanvas(await encode([opaque, changed], size, lossless))).toBe(false);
