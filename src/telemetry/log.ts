@@ -16,7 +16,12 @@ const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
 const GATHERED_BYTES = 8 * 1024;
 const GATHERING_MS = 100;
 
+/**
+ * Time that the last lines may take, in milliseconds, in parts: if the event loop was blocked meanwhile, at most one of
+ * them expires before Node reports the finished write.
+ */
 const FLUSH_TIMEOUT_MS = 500;
+const FLUSH_TIMEOUT_PARTS = 5;
 
 export interface ProcessLog {
   readonly log: Logger;
@@ -113,10 +118,16 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
     }
     return true;
   };
+  const timeout = async (): Promise<boolean> => {
+    for (let part = 0; part < FLUSH_TIMEOUT_PARTS; part += 1) {
+      await sleep(FLUSH_TIMEOUT_MS / FLUSH_TIMEOUT_PARTS);
+    }
+    return false;
+  };
   const flush = (): Promise<boolean> =>
     Promise.race([
       writeAll().catch(() => true), // the disk is full, or the reader has ended
-      sleep(FLUSH_TIMEOUT_MS, false),
+      timeout(),
     ]);
   return { log, countLost: () => lost, flush };
 }
