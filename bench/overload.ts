@@ -49,7 +49,6 @@ const report = joinParts(
 );
 publishReport(values.costly ? 'costly.md' : 'overload.md', report, criteria);
 
-/** Formats a row for each sort and status. */
 function formatRows(title: string, phases: readonly Phase[]): string[][] {
   const others = formatPercent(Math.max(...phases.map(({ othersFraction }) => othersFraction)));
   return (Object.keys(phases[0]?.loads ?? {}) as Sort[]).flatMap((sort) => {

@@ -5,7 +5,6 @@ import { build } from 'rolldown';
 
 const LICENCE_BANNER = '/* Licences of the bundled packages: see LICENSES */';
 
-/** Length of an abbreviated commit hash. */
 const COMMIT_DIGITS = 12;
 
 function compile(project) {
@@ -26,7 +25,6 @@ async function bundle(path, { external, ...options }) {
   return output;
 }
 
-/** Bundles the page of the explorer. Returns the bundled files. */
 async function bundlePage() {
   const { output } = await build({
     input: 'src/explorer/page/explorer.tsx',

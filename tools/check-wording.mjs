@@ -36,7 +36,6 @@ const PHRASES = [
   [/\bfolders?\b(?!: (?:this|directory)\b)/, 'directory'],
 ];
 
-/** Files that are checked. */
 const CHECKED = /\.(?:md|ts|tsx|mjs|css|html|yml|sh)$|^\.ci\/run$|^Dockerfile$/;
 
 /** Members of published or stored JSON, in source files. */
@@ -46,10 +45,7 @@ const JSON_MEMBERS = /\b(?:askedAtMs|judged)\b/g;
 const EXCEPTIONS =
   /^(?:CODE_OF_CONDUCT\.md|tools\/check-wording\.mjs|test\/docs\/wording\.test\.ts)$|^fixtures\/(?!README)/;
 
-/**
- * Blanks out code in Markdown and names of variables, which have a value `none`, and splits identifiers of source files
- * into words: `wasAsked` is `was asked`.
- */
+/** Blanks out code in Markdown and variable names, whose value may be `none`; splits `wasAsked` into `was asked`. */
 function readWords(file, text) {
   const blank = (code) => code.replaceAll(/[^\n]/g, '`');
   if (file.endsWith('.md')) {
@@ -62,13 +58,7 @@ function readWords(file, text) {
     .toLowerCase();
 }
 
-/**
- * Finds phrases in a text, also across line breaks and comment markers.
- *
- * @param {string} file path; its extension decides what is code
- * @param {string} text
- * @returns {{ line: number, phrase: string, instead: string }[]}
- */
+/** Finds phrases, also across line breaks and comment markers; the extension of `file` decides what is code. */
 export function findPhrases(file, text) {
   const words = readWords(file, text);
   return PHRASES.flatMap(([phrase, instead]) => {

@@ -15,35 +15,26 @@ import { fileURLToPath } from 'node:url';
 import { crc32, deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 
-/**
- * @typedef {import('sharp').Sharp} Sharp
- * @typedef {{ x?: number, y?: number, width: number, height: number }} Place
- * @typedef {(x: number, y: number) => readonly [number, number, number]} Colours  8 bits each.
- */
+/** @typedef {{ x?: number, y?: number, width: number, height: number }} Place */
 
 const fixturesDir = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const targetDir = path.join(fixturesDir, 'golden-originals');
 
-/** @param {string} file */
 const corpus = (file) => readFile(path.join(fixturesDir, 'corpus', file));
 
 // ---- ICC profiles (ICC.1:2001-04) ------------------------------------------------------------
 
-/** @param {number} value */
 const fixed = (value) => {
   const bytes = Buffer.alloc(4);
   bytes.writeInt32BE(Math.round(value * 65536));
   return bytes;
 };
-/** @param {number[]} xyz */
 const xyzTag = (xyz) => Buffer.concat([Buffer.from('XYZ \0\0\0\0'), ...xyz.map(fixed)]);
-/** @param {number} gamma */
 const curveTag = (gamma) => {
   const bytes = Buffer.from('curv\0\0\0\0\0\0\0\x01\0\0\0\0', 'latin1');
   bytes.writeUInt16BE(Math.round(gamma * 256), 12);
   return bytes;
 };
-/** @param {string} name */
 const descriptionTag = (name) => {
   const bytes = Buffer.alloc(90 + name.length + 1);
   bytes.write('desc', 0);
@@ -53,10 +44,6 @@ const descriptionTag = (name) => {
 };
 const d50 = [0.9642, 1, 0.8249];
 
-/**
- * @param {string} deviceClass @param {string} space @param {string} connection
- * @param {Record<string, Buffer>} tags
- */
 function profile(deviceClass, space, connection, tags) {
   const names = Object.keys(tags);
   const header = Buffer.alloc(128 + 4 + 12 * names.length);
@@ -84,10 +71,7 @@ function profile(deviceClass, space, connection, tags) {
   return Buffer.concat(parts);
 }
 
-/**
- * @param {string} name @param {number} gamma
- * @param {number[][]} primaries  XYZ of red, green and blue, adapted to D50
- */
+/** @param {number[][]} primaries  XYZ of red, green and blue, adapted to D50 */
 const matrixProfile = (name, gamma, [red = [], green = [], blue = []]) =>
   profile('mntr', 'RGB ', 'XYZ ', {
     desc: descriptionTag(name),
@@ -201,7 +185,6 @@ const tagJpeg = (jpeg, icc) =>
     Buffer.concat([Buffer.from('ICC_PROFILE\0\x01\x01', 'latin1'), icc]),
   );
 
-/** @param {string} type @param {Buffer} data */
 function pngChunk(type, data) {
   const body = Buffer.concat([Buffer.from(type), data]);
   const frame = Buffer.alloc(8);
@@ -215,14 +198,12 @@ function insertPngChunk(png, type, data) {
   return Buffer.concat([png.subarray(0, 33), pngChunk(type, data), png.subarray(33)]);
 }
 
-/** @param {Buffer} png @param {Buffer} icc */
 function tagPng(png, icc) {
   return insertPngChunk(png, 'iCCP', Buffer.concat([Buffer.from('icc\0\0'), deflateSync(icc)]));
 }
 
 // ---- Drawing ---------------------------------------------------------------------------------
 
-/** @param {number} width @param {number} height @param {Colours} colours */
 function paint(width, height, colours) {
   const data = Buffer.alloc(width * height * 3);
   for (let y = 0; y < height; y += 1) {
@@ -239,11 +220,7 @@ const hues = [
   [0, 0, 255],
   [255, 0, 255],
 ];
-/**
- * Six full hues from black over the hue to white, above a grey wedge, 96×80.
- * @param {number} x @param {number} y
- * @returns {[number, number, number]}
- */
+/** Six full hues from black over the hue to white, above a grey wedge, 96×80. */
 function chart(x, y) {
   if (y >= 64) return [x, x, x].map((v) => Math.round((v * 255) / 95));
   const hue = hues[Math.floor(x / 16)] ?? [];
@@ -270,13 +247,11 @@ const stored = /** @type {Record<number, { turn: number, mirror: boolean }>} */ 
   8: { turn: 90, mirror: false },
 });
 
-/** @param {Buffer} displayed @param {number} orientation */
 async function store(displayed, orientation) {
   const { turn, mirror } = stored[orientation] ?? { turn: 0, mirror: false };
   const turned = await sharp(displayed).removeAlpha().rotate(turn).png().toBuffer();
   return sharp(turned).flop(mirror);
 }
-/** @param {number} orientation @param {number} step */
 const storedSignpost = (orientation, step) => store(signpost(step), orientation);
 
 /** TIFF structure with an orientation only. @param {number} orientation */
@@ -289,18 +264,14 @@ const exif = (orientation) =>
 // ---- APNG (PNG 3rd edition §11.3.6) -----------------------------------------------------------
 
 /**
- * Writes an APNG with a default image that is not a frame. All pictures are PNGs with the same bit depth and colour type.
+ * Writes an APNG with a default image that is not a frame. All pictures are PNGs of one bit depth and colour type.
  *
- * @param {Buffer} still
- * @param {number} plays
  * @param {{ x?: number, y?: number, delay: [number, number], dispose: number, blend: number, image: Buffer }[]} frames
  */
 function apng(still, plays, frames) {
   let sequence = 0;
-  /** @param {...number} values */
   const u32 = (...values) =>
     Buffer.concat(values.map((value) => Buffer.from(value.toString(16).padStart(8, '0'), 'hex')));
-  /** @param {...number} values */
   const u16 = (...values) => Buffer.concat(values.map((value) => u32(value).subarray(2)));
   const number = () => {
     sequence += 1;
@@ -328,7 +299,6 @@ function imageDataOf(png) {
   return Buffer.concat(parts);
 }
 
-/** @param {Sharp} image */
 const alphaPng = (image) => image.ensureAlpha().png({ palette: false }).toBuffer();
 
 // ---- GIF (GIF89a specification) --------------------------------------------------------------
@@ -364,7 +334,6 @@ function packCodes(indices) {
 /**
  * Writes an animated GIF with `palette`.
  *
- * @param {{ width: number, height: number }} screen
  * @param {number | undefined} repeats  Of the NETSCAPE extension: 0 is endless. Omit for no extension.
  * @param {(Place & { delayCs: number, disposal?: number, colour: (x: number, y: number) => number })[]} frames
  */
@@ -403,7 +372,6 @@ function gif(screen, repeats, frames) {
   ]);
 }
 
-/** @param {number} colour */
 const plain = (colour) => () => colour;
 /** A ring with a hole. @param {number} size @param {number} colour */
 const ring = (size, colour) => (/** @type {number} */ x, /** @type {number} */ y) => {
@@ -416,7 +384,6 @@ const scene = (width, a, b) => (/** @type {number} */ x, /** @type {number} */ y
 
 // ---- WebP (RFC 9649) -------------------------------------------------------------------------
 
-/** @param {string} fourCc @param {Buffer[]} parts */
 function riff(fourCc, ...parts) {
   const payload = Buffer.concat(parts);
   const head = Buffer.alloc(8);
@@ -424,7 +391,6 @@ function riff(fourCc, ...parts) {
   head.writeUInt32LE(payload.length, 4);
   return Buffer.concat([head, payload, Buffer.alloc(payload.length % 2)]);
 }
-/** @param {number[]} values */
 const u24 = (...values) => {
   const bytes = Buffer.alloc(3 * values.length);
   values.forEach((value, i) => {
@@ -434,11 +400,9 @@ const u24 = (...values) => {
 };
 
 /**
- * Writes an animated WebP of lossless frames; x and y are even.
+ * Writes an animated WebP of lossless frames; x and y are even. If `plays` is 0, it repeats endlessly.
  *
- * @param {{ width: number, height: number }} canvas
- * @param {number} plays  0 is endless.
- * @param {(Place & { delayMs: number, blends?: boolean, disposes?: boolean, image: Sharp })[]} frames
+ * @param {(Place & { delayMs: number, blends?: boolean, disposes?: boolean, image: import('sharp').Sharp })[]} frames
  * @param {Buffer} [metadata]  EXIF
  */
 async function webp(canvas, plays, frames, metadata) {
@@ -477,14 +441,12 @@ async function webp(canvas, plays, frames, metadata) {
   );
 }
 
-/** @param {number} size @param {string} fill */
 const disc = (size, fill) =>
   sharp(
     Buffer.from(
       `<svg xmlns="http://www.w3.org/2000/svg" width="${size}" height="${size}"><circle cx="${size / 2}" cy="${size / 2}" r="${size / 2 - 1}" fill="${fill}"/></svg>`,
     ),
   );
-/** @param {number} width @param {number} height */
 const dusk = (width, height) =>
   paint(width, height, (x, y) => [200 - 2 * y, 90 + y, 60 + Math.round((190 * x) / width)]);
 
@@ -503,7 +465,6 @@ const clearChartPng = tagPng(
   await sharp(deepChartPng).ensureAlpha(0.6).png({ compressionLevel: 9 }).toBuffer(),
   adobeRgb,
 );
-/** @param {Buffer} png */
 const deepAvif = (png) =>
   sharp(png)
     .keepIccProfile()
@@ -515,7 +476,6 @@ const small = { width: 64, height: 40 };
 const lace = (/** @type {number} */ x, /** @type {number} */ y) =>
   /** @type {const} */ ([12 * (x % 20), (y >> 6) % 256, y % 512 < 16 ? 255 : 60]);
 
-/** @param {number} orientation */
 const turnedAnimation = async (orientation) => {
   const isTurned = orientation >= 5;
   const canvas = isTurned ? { width: 40, height: 64 } : small;
@@ -527,10 +487,6 @@ const turnedAnimation = async (orientation) => {
   return webp(canvas, 0, await Promise.all(frames), exif(orientation));
 };
 
-/**
- * @param {number[]} orientations @param {(orientation: number) => string} nameOf
- * @param {(orientation: number) => Promise<Buffer>} make
- */
 async function makeEach(orientations, nameOf, make) {
   const entries = orientations.map(async (each) => [nameOf(each), await make(each)]);
   return Object.fromEntries(await Promise.all(entries));
@@ -719,11 +675,7 @@ for (const [file, bytes] of Object.entries(originals)) {
 }
 await checkIndex();
 
-/**
- * Renumbers the grid, item 1 of a file with the tiles 2 to 6, to 7: decoders order items by number.
- *
- * @param {Buffer} avif
- */
+/** Renumbers the grid, item 1 of a file with the tiles 2 to 6, to 7: decoders order items by number. */
 function withGridLast(avif) {
   const bytes = Buffer.from(avif);
   // Offsets of the item's number from the type of each box.

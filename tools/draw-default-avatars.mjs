@@ -1,8 +1,6 @@
 /**
- * Draws the six default avatars, `0.png` to `5.png`, into src/default-avatars.
- *
- * After a change, run `node tools/draw-default-avatars.mjs` and commit the result; no build does this. The same
- * release of sharp creates the same bytes.
+ * Draws the six default avatars, `0.png` to `5.png`, into src/default-avatars. No build does this: after a change, run
+ * `node tools/draw-default-avatars.mjs` and commit the result. The same release of sharp creates the same bytes.
  */
 
 import { writeFile } from 'node:fs/promises';
@@ -29,8 +27,6 @@ const shades = [
 /**
  * Draws a speech bubble with a face. Clients crop avatars to a circle of radius 128 px, so all white is within 97 px of
  * the centre. Eyes and smile are heavy, to be visible at 16 px.
- *
- * @param {{ ground: string, face: string }} shade
  */
 function avatarSvg({ ground, face }) {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="256" height="256" viewBox="0 0 256 256">

@@ -21,8 +21,6 @@ import { scenes } from './samples/scenes.mjs';
  * @property {unknown[] | undefined} inputs  Everything that the bytes depend on; `undefined` if the source is missing.
  * @property {() => Promise<Buffer>} make
  * @property {string} source @property {string} licence
- *
- * @typedef {import('sharp').Sharp} Image
  * @typedef {{ delay: number[], loop: number } | undefined} Timing  Milliseconds of each frame; a loop of 0 is endless.
  */
 
@@ -32,7 +30,7 @@ const fixturesDir = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const originalsDir = path.join(fixturesDir, 'originals');
 const corpusDirs = [path.join(fixturesDir, 'corpus'), ...process.argv.slice(2)];
 
-/** @type {Record<string, (image: Image, timing: Timing) => Image>} */
+/** @type {Record<string, (image: import('sharp').Sharp, timing: Timing) => import('sharp').Sharp>} */
 const encoders = {
   png: (image) => image.png({ compressionLevel: 9 }),
   'flat-png': (image) => image.png({ palette: true, colours: 128, dither: 0, effort: 10 }),
@@ -45,7 +43,6 @@ const encoders = {
 const page =
   '<!doctype html>\n<meta charset="utf-8">\n<title>Hello</title>\n<p id="verdict">No script has run.</p>\n<script>document.getElementById("verdict").textContent = "A SCRIPT HAS RUN"</script>\n';
 
-/** @param {string} text */
 const parseSize = (text) => /** @type {[number, number]} */ (text.split('x').map(Number));
 
 /** Parses `12x80` or `80,80,120` into the delays of the frames. @param {string} text */
@@ -54,14 +51,12 @@ function parseDelays(text) {
   return count > 0 ? Array.from({ length: count }, () => delay) : text.split(',').map(Number);
 }
 
-/** @param {string} scene @param {string} size @param {number} t */
 function drawScene(scene, size, t) {
   const draw = scenes[scene];
   if (draw === undefined) throw new Error(`Unknown scene: ${scene}`);
   return Buffer.from(draw(t, ...parseSize(size)));
 }
 
-/** @param {Pick<Plan, 'inputs' | 'make'>} plan @returns {Plan} */
 const drawn = (plan) => ({
   ...plan,
   source: 'drawn by tools/draw-samples.mjs',
@@ -112,13 +107,7 @@ async function readCorpus(file) {
   return { bytes: undefined, source, licence };
 }
 
-/**
- * Plans a file that is made from one of the corpus.
- *
- * @param {string} file @param {string} how  For the index.
- * @param {(bytes: Buffer) => Promise<Buffer>} make
- * @returns {Promise<Plan>}
- */
+/** Plans a file that is made from one of the corpus; `how` is for the index. */
 async function planDerived(file, how, make) {
   const { bytes, source, licence } = await readCorpus(file);
   return {
@@ -129,7 +118,6 @@ async function planDerived(file, how, make) {
   };
 }
 
-/** @param {string} recipe @returns {Plan | Promise<Plan>} */
 function plan(recipe) {
   const [name = '', file = '', ...words] = recipe.split(' ');
   const [width, height] = parseSize(words[0] ?? '');
@@ -186,7 +174,6 @@ const samples = table
   .split('\n')
   .slice(1)
   .map((line) => line.split('\t'));
-/** @type {Record<string, string>} */
 const digests = JSON.parse(await readFile(toolFile('digests.json'), 'utf8'));
 const index = ['key\twhat it is\tsource\tlicence'];
 let made = 0;

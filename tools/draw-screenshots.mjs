@@ -14,7 +14,6 @@ const DESK = { viewport: { width: 1440, height: 1220 } };
 const HAND = { viewport: { width: 390, height: 1500 }, deviceScaleFactor: 2, isMobile: true };
 const PANDA = '/attachments/1/12/red-panda.jpg?width=1024&format=webp&quality=high';
 
-/** @type {readonly [name: string, target: string, options: import('playwright-core').BrowserContextOptions][]} */
 const shots = [
   ['dark', PANDA, { ...DESK, colorScheme: 'dark' }],
   ['narrow', '/icons/1/ab12.webp?size=320', HAND],
@@ -53,7 +52,6 @@ for (const [name, target, options] of shots) {
   writeFileSync(`docs/images/explorer-${name}.webp`, await picture.toBuffer());
 }
 
-/** @type {{ picture: Buffer, delayMs: number }[]} */
 const frames = [];
 const recorded = await browser.newPage({ viewport: { width: 1100, height: 830 } });
 

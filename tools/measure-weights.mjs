@@ -27,7 +27,6 @@ import { decodeGif } from '../dist/workers/child/gif/decode-gif.js';
 import { decodeHeic } from '../dist/workers/child/heic/decode-heic.js';
 import { toPixels } from '../dist/workers/child/pixels.js';
 
-/** @typedef {import('sharp').Sharp} Sharp */
 /** @typedef {{ data: Buffer, width: number, height: number }} Raw  Pixels of three channels. */
 /** @typedef {readonly [typicalNs: number, leastNs: number]} Weight */
 
@@ -109,13 +108,8 @@ for (const format of Object.keys(outputFormats)) {
   }
 }
 
-/**
- * Weighs a format that sharp does not write, by a photograph and a grid of one flat tile, both of 12 megapixels.
- *
- * @returns {Promise<Weight>}
- */
+/** Weighs a format that sharp does not write, by a photograph and a grid of one flat tile, both of 12 megapixels. */
 async function weighHeic() {
-  /** @type {number[]} */
   const weights = [];
   for (const file of ['corpus/heic/filetype__fixture-heic.heic', 'heic/flat.heic']) {
     const bytes = readFileSync(new URL(`../fixtures/${file}`, import.meta.url));
@@ -132,26 +126,18 @@ async function weighHeic() {
   return [weights[0] ?? Number.NaN, weights[1] ?? Number.NaN];
 }
 
-/**
- * Returns typical and minimum nanoseconds per pixel of a step, without the time of its preparation.
- *
- * @template Ready
- * @param {(raw: Raw) => Promise<Ready>} makeReady
- * @param {(ready: Ready, raw: Raw) => Promise<unknown>} step
- * @returns {Promise<Weight>}
- */
+/** Returns typical and minimum nanoseconds per pixel of a step, without the time of its preparation. */
 async function weigh(makeReady, step) {
   const nsOf = async (/** @type {Raw} */ raw) => {
     const ready = await makeReady(raw);
     return ((await cpuMs(() => step(ready, raw))) * 1e6) / (raw.width * raw.height);
   };
-  /** @type {number[]} */
   const typical = [];
   for (const photo of photos) typical.push(await nsOf(photo));
   return [typical.toSorted((one, other) => one - other)[1] ?? Number.NaN, await nsOf(flat)];
 }
 
-/** @param {string} format whose decoder supports frames */
+/** `format` is one whose decoder supports frames. */
 async function cpuMsOfDecoded(format) {
   const bytes = await frames()
     .toFormat(/** @type {'gif'} */ (format), frameDelays())
@@ -176,17 +162,12 @@ async function cpuMsOfComposed() {
   return cpuMs(() => compose(files, { width: FRAME_EDGE_PX, height: FRAME_EDGE_PX }));
 }
 
-/** @param {Buffer} gif @param {{ width: number, height: number }} size */
 async function composeGif(gif, { width, height }) {
   const originalSize = { widthPx: width, heightPx: height };
   for await (const _ of decodeGif(gif, { originalSize }, 1));
 }
 
-/**
- * Decodes files of one size and composes them, as workers do.
- *
- * @param {Buffer[]} files @param {{ width: number, height: number }} size
- */
+/** Decodes files of one size and composes them, as workers do. */
 async function compose(files, { width, height }) {
   const originalSize = { widthPx: width, heightPx: height };
   const placement = /** @type {const} */ ({ leftPx: 0, topPx: 0, blend: 'over', dispose: 'none' });
@@ -202,7 +183,6 @@ async function compose(files, { width, height }) {
 
 /** Returns the CPU time of the fastest of three runs, after one that loads code. @param {() => Promise<unknown>} run */
 async function cpuMs(run) {
-  /** @type {number[]} */
   const times = [];
   for (let round = 0; round < 4; round += 1) {
     const before = cpuUsage();
@@ -222,13 +202,11 @@ function photograph(edgePx) {
   );
 }
 
-/** @param {Sharp} image @returns {Promise<Raw>} */
 async function toRaw(image) {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   return { data, width: info.width, height: info.height };
 }
 
-/** @param {Raw} raw */
 function fromRaw({ data, width, height }) {
   return sharp(data, { raw: { width, height, channels: 3 } });
 }
@@ -255,13 +233,11 @@ function frameDelays() {
   return { delay: Array.from({ length: FRAMES }, () => 20) };
 }
 
-/** @param {string} name @param {Weight} row @param {Weight} measured */
 function print(name, row, measured) {
   const [typical, least] = measured.map((ns) => ns.toFixed(ns < 10 ? 1 : 0));
   console.log(`${name}: row [${row.join(', ')}] ns, measured [${typical}, ${least}] ns`);
 }
 
-/** @param {string} name @param {number} row @param {number} ms @param {number} pixelNs */
 function printFrames(name, row, ms, pixelNs) {
   const pixelsMs = (FRAME_EDGE_PX * FRAME_EDGE_PX * pixelNs) / 1e6;
   const frameMs = Math.max(0, ms / FRAMES - pixelsMs).toFixed(1);

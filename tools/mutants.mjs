@@ -23,8 +23,6 @@ import { createCopies, ROOT, runTests, writeSources } from './mutants/copies.mjs
 import { openSources } from './mutants/draw.mjs';
 import { probeTests } from './mutants/reach.mjs';
 
-/** @typedef {import('./mutants/draw.mjs').Mutant} Mutant */
-
 const DIRECTORIES = 'cli config contract explorer formats http pipeline storage telemetry workers';
 
 /** Time limit of a run of tests: a fixed part, and a multiple of the time that its test files took one at a time. */
@@ -42,14 +40,11 @@ const { values: options } = parseArgs({
 });
 const { seed, count } = options;
 
-/** @param {string} text */
 const brief = (text) => text.replace(/\s+/g, ' ').slice(0, 80);
 
-/** @param {Pick<Mutant, 'file' | 'line' | 'before' | 'after'>} mutant */
 const describe = ({ file, line, before, after }) =>
   `${file}:${line}  ${brief(before)} → ${after === ';' ? '(removed)' : brief(after)}`;
 
-/** @param {string} text */
 const print = (text) => console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
 
 /** Draws the mutants, one of each directory after another, so that an interrupted run has measured all directories. */
@@ -63,11 +58,7 @@ function drawMutants() {
   return rounds.flatMap((index) => drawn.flatMap((some) => some[index] ?? []));
 }
 
-/**
- * Returns the verdict on a mutant after a run of tests.
- *
- * @param {Awaited<ReturnType<typeof runTests>>} run @param {string} copy
- */
+/** Returns the verdict on a mutant after a run of tests. */
 function verdictOf(run, copy) {
   if (run === undefined) return { status: 'timeout', by: 'the whole run' };
   if (run.isGreen) return { status: 'survived' };
@@ -81,11 +72,7 @@ function verdictOf(run, copy) {
   return { status: isLate ? 'timeout' : 'killed', by: path.relative(copy, file.name), test };
 }
 
-/**
- * Runs test files against a mutant. A failure counts only if it repeats: on a busy machine, a test may fail by chance.
- *
- * @param {string} copy @param {Mutant} mutant @param {string[]} files @param {number} limitMs
- */
+/** Runs tests against a mutant. Only a failure that repeats counts: on a busy machine, tests may fail by chance. */
 async function measure(copy, { file, text, mutated }, files, limitMs) {
   const run = async (/** @type {string[]} */ some) =>
     verdictOf(await runTests(copy, { files: some, limitMs }), copy);
@@ -99,7 +86,7 @@ async function measure(copy, { file, text, mutated }, files, limitMs) {
   return verdict;
 }
 
-/** Counts results per directory. @param {{ directory: string, status: string }[]} results */
+/** Counts results per directory. */
 const summarize = (results) =>
   options.directory.map((directory) => {
     const own = results.filter((each) => each.directory === directory);
@@ -113,7 +100,6 @@ const summarize = (results) =>
     return { directory, drawn: own.length, killed, timeout, survived, unreached, killedPercent };
   });
 
-/** @param {Mutant[]} mutants */
 async function main(mutants) {
   const startMs = Date.now();
   const secondsSince = (/** @type {number} */ ms) => Math.round((Date.now() - ms) / 1000);

@@ -1,8 +1,4 @@
-/**
- * Writes the documents that depend on the code's tables:
- *
- *     npm run docs
- */
+/** Writes the documents that depend on the code's tables: `npm run docs`. */
 
 import { writeFileSync } from 'node:fs';
 import { formatDocuments } from './documents/documents.ts';

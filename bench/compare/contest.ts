@@ -26,7 +26,6 @@ export interface Stage {
 
 export interface Contest {
   readonly name: string;
-  /** Description for the report. */
   readonly note: string;
   readonly clients: number;
   /** Whether clients request the same paths again and again; otherwise each path once. */
@@ -40,7 +39,6 @@ export interface Contest {
 export interface Contestant {
   readonly name: string;
   readonly start: () => Promise<Service>;
-  /** Paths that clients request. */
   readonly paths: readonly string[];
   /** Rejects if the server's responses are not comparable, for example of another size. */
   readonly check: (origin: string) => Promise<unknown>;
@@ -63,10 +61,7 @@ export interface Outcome extends Pick<Contest, 'name' | 'note' | 'gates'> {
   readonly absences: readonly (readonly [name: string, why: string])[];
 }
 
-/**
- * Number of responses after which V8 has compiled the hot code: a miss takes Darkroom's main process 3 ms of CPU at
- * first, and 1.5 ms afterwards.
- */
+/** By then V8 has compiled the hot code: the main process spends 3 ms of CPU on a miss at first, 1.5 ms afterwards. */
 const WARM_UP_RESPONSES = 10_000;
 
 /**

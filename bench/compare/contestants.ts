@@ -49,11 +49,7 @@ const ipx: Renderer = {
 
 export const renderers: readonly Renderer[] = [darkroom, rawSharp, ipx];
 
-/**
- * Parses `--peer`, a server for stills: its name, its path for a rendering, and the command that starts it.
- *
- * @throws Error if a part is missing
- */
+/** Parses `--peer`, a server for stills: name, path of a rendering, and command. Throws if a part is missing. */
 export function parsePeer(option: string): Renderer {
   const [name = '', target = '', ...command] = option.trim().split(/\s+/);
   if (command.length === 0) {

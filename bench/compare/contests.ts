@@ -37,11 +37,7 @@ const FILM_BYTES = 500 * 2 ** 20;
 
 type ListRenderings = (originals: Originals) => Promise<readonly Rendering[]>;
 
-/**
- * Lists all contests.
- *
- * @param peers rendering servers in addition to the standard ones
- */
+/** Lists all contests; `peers` are rendering servers in addition to the standard ones. */
 export function createContests(peers: readonly Renderer[]): readonly Contest[] {
   const cold = (
     name: string,

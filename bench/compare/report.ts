@@ -36,9 +36,8 @@ const valuesOf = ({ turns }: Entry, name: string): number[] =>
   turns.flatMap((turn) => turn[name] ?? []);
 
 /**
- * Compares two contestants' responses a second round by round: their turns of one round are close in time.
- *
- * @returns the ratio of their medians, and the minimum and maximum ratio of a round
+ * Returns the ratio of the medians of two contestants' responses a second, and the minimum and maximum ratio of a
+ * round: the turns of one round are close in time.
  */
 function compare(one: Entry | undefined, other: Entry | undefined): Ratio | undefined {
   if (one === undefined || other === undefined) return undefined;
@@ -113,7 +112,6 @@ function readCommit(): string {
   return git('rev-parse', '--short', 'HEAD') + (isChanged ? ' with changes' : '');
 }
 
-/** Reads the versions of the compared programs. */
 function readVersions(): string[] {
   const packages = { sharp: 'sharp', IPX: 'ipx', Fastify: 'fastify' };
   const versions = Object.entries(packages).map(([name, directory]) => {

@@ -12,11 +12,7 @@ export function requireLikenessTools(): void {
   throw new Error(`needs ${TOOLS.join(' and ')} (Debian: libjxl-devtools)`);
 }
 
-/**
- * Measures the distance of a picture from a reference of the same size.
- *
- * @param reference a PNG of `renderReference`
- */
+/** Measures the distance of a picture from a PNG of `renderReference` with the same size. */
 export async function measureDistance(reference: Buffer, picture: Uint8Array) {
   const decoded = await sharp(picture).png({ compressionLevel: 1 }).toBuffer();
   const [butteraugliText = '', ssimulacraText = ''] = await useTemporaryDirectory(
@@ -54,9 +50,8 @@ const sampleOf = Uint16Array.from({ length: MAX_16 + 1 }, (_, sample) => {
 
 /**
  * Resizes a photograph exactly: from all pixels, in linear light, with Lanczos' kernel. Returns a PNG of 16 bits. This
- * module has its own transfer functions because sharp 0.35 writes black when it converts from linear light.
- *
- * @param height omit to keep the proportions
+ * module has its own transfer functions because sharp 0.35 writes black when it converts from linear light. Omit
+ * `height` to keep the proportions.
  */
 export async function renderReference(
   source: Buffer,

@@ -9,10 +9,7 @@ export class LoadGenerator {
   /** Whether it runs at a higher priority than other processes. */
   readonly isPreferred: boolean;
 
-  /**
-   * @param wantsPreference whether to run at a higher priority, which usually needs root: measured times then include
-   *   the service's delay, but not the generator's own wait for a core
-   */
+  /** A higher priority usually needs root. Measured times then do not include the generator's own wait for a core. */
   constructor(wantsPreference = false) {
     this.#child = fork(new URL('./load.js', import.meta.url), {
       serialization: 'advanced',
@@ -22,11 +19,7 @@ export class LoadGenerator {
     this.isPreferred = wantsPreference && prefer(this.#child.pid ?? 0);
   }
 
-  /**
-   * Drives a load; one at a time.
-   *
-   * @throws Error if a closed loop reaches the end of its list too early, or if the process ends
-   */
+  /** Drives one load at a time. Throws if a closed loop reaches the end of its list too early or the process ends. */
   run(load: Load): Promise<LoadResult> {
     const child = this.#child;
     return new Promise((resolve, reject) => {

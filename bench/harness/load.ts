@@ -41,11 +41,7 @@ export type LoadReport = LoadResult | { readonly failure: string };
 /** Pause of a client after a 503, so that it does not spin. */
 const PAUSE_AFTER_503_MS = 100;
 
-/**
- * Drives a load to its end and waits for the last response.
- *
- * @throws Error if a closed loop reaches the end of its list too early
- */
+/** Drives a load and waits for the last response. Throws if a closed loop reaches the end of its list too early. */
 async function drive(load: Load): Promise<LoadResult> {
   const { origin, paths, durationMs } = load;
   const beganMs = performance.now();

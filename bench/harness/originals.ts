@@ -47,7 +47,6 @@ const AVATAR_SIZES = [16, 32, 48, 64, 80, 100, 128, 160, 240, 256];
 const EMOJI_SIZES = [20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80];
 const STICKER_SIZES = [128, 160, 240, 256, 300];
 
-/** Size of the stills in a client's emoji picker. */
 const PICKER_PX = 48;
 
 /** Edge of a photograph whose lossless render takes about 15 s of a core: the maximum duration of a render. */
@@ -126,10 +125,7 @@ export class Originals {
     return making;
   }
 
-  /**
-   * Writes drawings with ids from 0 up, in turn. A drawing has many ids, as links to one file, so that servers treat
-   * them as different originals.
-   */
+  /** Writes drawings in turn, with ids from 0 up. Links give one file many ids: servers see different originals. */
   async #make({ draw, keyOf, renderingsOf }: Kind, min: number): Promise<Rendering[]> {
     const drawings = await draw(this.#isQuick);
     const files: string[] = [];
@@ -182,7 +178,6 @@ function drawStills(
 
 type Film = readonly [format: 'gif' | 'webp', edgePx: number, frames: number];
 
-/** Draws square animations of each photograph. */
 function drawFilms(...films: readonly Film[]): Promise<Drawing[]> {
   return Promise.all(films.flatMap((film) => PHOTOS.map((photo) => drawFilm(photo, film))));
 }

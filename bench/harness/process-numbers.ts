@@ -37,10 +37,7 @@ export function readTree(pid: number) {
   return treeOf(pid).flatMap((each) => readProcess(each) ?? []);
 }
 
-/**
- * Returns CPU seconds of a process and of all its descendants, including those that have ended. Omits descendants that
- * have ended in their own PID namespace.
- */
+/** Returns CPU seconds of a process and all descendants, also ended ones, but not of those ended in a PID namespace. */
 export function readTreeCpuSeconds(pid: number): number {
   return sumOf(readTree(pid), (it) => it.cpuSeconds + it.endedChildrenCpuSeconds);
 }

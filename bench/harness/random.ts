@@ -47,7 +47,6 @@ export class Random {
     return item ?? this.pick(items);
   }
 
-  /** Returns a shuffled copy. */
   shuffle<Item>(items: readonly Item[]): Item[] {
     const drawn = items.map((item) => ({ item, lot: this.next() }));
     return drawn.sort((one, other) => one.lot - other.lot).map(({ item }) => item);

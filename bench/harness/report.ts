@@ -27,12 +27,7 @@ export function parsePositive(option: string, text: string): number {
   return value;
 }
 
-/**
- * Returns a quantile by the nearest rank: always a measured value, without interpolation.
- *
- * @param fraction 0.5 for the median, 0.99 for the 99th percentile
- * @returns `undefined` if there are no values
- */
+/** Returns a quantile (0.5: the median) by the nearest rank: always a measured value; `undefined` without values. */
 export function quantile(values: readonly number[], fraction: number): number | undefined {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.max(0, Math.ceil(fraction * sorted.length) - 1)];

@@ -10,7 +10,6 @@ import { findFreePorts } from '../../test/support/processes/local-server.ts';
 import { startFlags } from '../../test/support/processes/start-flags.ts';
 import { REPORT_DIRECTORY } from './report.ts';
 
-/** Maximum time until a server listens. */
 const START_TIMEOUT_MS = 20_000;
 const START_POLL_MS = 20;
 
@@ -80,7 +79,6 @@ export async function startServer(
   }
   return {
     pid,
-    /** Scheme, host and port. */
     origin: `http://127.0.0.1:${port}`,
     logFile,
     isAlive,

@@ -18,10 +18,7 @@ export interface Experiment {
   readonly flood: Traffic;
   /** Time between the start of the flood and the measurement. */
   readonly headStartMs: number;
-  /**
-   * @param flooded all phases with the flood
-   * @param quiet all phases without it, equally many and equally long
-   */
+  /** Both arguments contain equally many, equally long phases. */
   readonly evaluate: (flooded: readonly Phase[], quiet: readonly Phase[]) => readonly Criterion[];
 }
 

@@ -14,10 +14,7 @@ import type { Visit } from './visits.ts';
 
 const MINUTE_MS = 60_000;
 
-/**
- * Memory at minute 5 is compared with memory at the end. Both are medians over a span, because the memory of workers
- * varies by a quarter within a minute.
- */
+/** Memory at minute 5 and at the end are medians, because the workers' memory varies by a quarter within a minute. */
 const LEVEL_FROM_MS = 3 * MINUTE_MS;
 const LEVEL_TO_MS = 7 * MINUTE_MS;
 const FINAL_SPAN_MS = 4 * MINUTE_MS;

@@ -129,10 +129,7 @@ const SLOW_READER_PAUSE_MS = 100;
 /** Mixed load; each client has its own random numbers. */
 export type LoadMix = ReturnType<typeof createLoadMix>;
 
-/**
- * @param random random numbers that select the popular originals
- * @param tags headers of popular images that were received, by path; the caller fills it
- */
+/** Creates a mix. `random` selects popular originals; the caller fills `tags`: their received headers, by path. */
 export function createLoadMix(
   { stills, animations, files, hostile }: ReturnType<typeof createOriginals>,
   random: Random,

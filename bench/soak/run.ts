@@ -61,12 +61,7 @@ const GOOD_PATHS = [
   '/attachments/1/14/romeo.txt',
 ];
 
-/**
- * Runs the service under a mixed load.
- *
- * @param over aborted to end the load early
- * @throws Error if the service or its storage do not start
- */
+/** Runs the service under a mixed load; aborting `over` ends it early. Throws if service or storage do not start. */
 export function runSoak(durationMs: number, seed: number, place: Place, over: AbortController) {
   return useTemporaryDirectory(async (directory) => {
     const originals = createOriginals();
@@ -121,7 +116,6 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
           (_, index) =>
             goodBefore[index]?.startsWith('status') || goodBefore[index] !== goodAfter[index],
         ),
-        /** Whether the service ran until it was stopped. */
         isAlive: isAlive(),
         end: await stop(STOP_GRACE_MS),
       };
@@ -155,11 +149,7 @@ async function driveClients(
   await Promise.all([...loops, burstOn(new Random(seed))]);
 }
 
-/**
- * Kills rendering and idle workers with SIGKILL until the load ends. No request may fail because of a kill.
- *
- * @returns the number of killed workers
- */
+/** Kills rendering and idle workers with SIGKILL until the load ends; returns their number. No request may fail. */
 async function killWorkers(pid: number, random: Random, over: AbortSignal): Promise<number> {
   for (let killed = 0; ; ) {
     const earlier = new Set(workersOf(pid));
@@ -194,7 +184,6 @@ function takeSample(pid: number) {
   if (main === undefined) return undefined;
   const workers = workersOf(pid).flatMap((child) => readProcess(child) ?? []);
   return {
-    /** Since 1970. */
     atMs: Date.now(),
     memory: main.residentBytes,
     workerMemory: sumOf(workers, ({ residentBytes }) => residentBytes),

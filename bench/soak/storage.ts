@@ -42,11 +42,7 @@ const bucketFaults: readonly (readonly [name: string, fault: ProxyFault, lingerM
   ['slow responses', { kind: 'trickle', bytes: 2 ** 16 }, LINGER_MS],
 ];
 
-/**
- * Opens originals and a store of renderings, and injects every fault that this machine permits.
- *
- * @param base an empty directory
- */
+/** Opens originals and a store of renderings in the empty directory `base`; injects every fault possible here. */
 export async function openStorage(base: string, place: Place, originals: readonly Original[]) {
   const within = (...names: string[]): string => join(base, ...names);
   for (const name of ['disk/originals', 'disk/renderings', 'mounted', 'tmp']) {
@@ -159,7 +155,6 @@ function mountMemory(directory: string): boolean {
   }
 }
 
-/** Writes until the disk is full. */
 function fill(file: string): void {
   const piece = Buffer.alloc(BALLAST_PIECE_BYTES);
   try {

@@ -3,10 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Shot } from './requests.ts';
 import type { Troubles } from './troubles.ts';
 
-/**
- * Verdict on a response: correct; wrong while originals were made to fail; rejected in a burst; a heavy render rejected
- * without a burst, which may happen rarely; or wrong.
- */
+/** `originals failed`, `burst`: excused by a fault. `refused`: a heavy render rejected without a burst, rarely. */
 type Verdict = 'expected' | 'originals failed' | 'burst' | 'refused' | 'unexpected';
 
 /** A request and its outcome. */
@@ -146,7 +143,6 @@ async function send(origin: string, shot: Shot): Promise<Exchange> {
   }
 }
 
-/** Reads the code of an error response. */
 function readCode({ status, ending, body }: Exchange): string | undefined {
   if (status < 400 || ending !== 'complete' || body.length === 0) return undefined;
   return /"code":\s*"(\w+)"/.exec(body.toString())?.[1] ?? 'no code';

@@ -43,7 +43,6 @@ export function formatDocuments(): ReadonlyMap<string, string> {
   return documents;
 }
 
-/** Inserts the tables between their comments. */
 function fillTables(file: string, placed: Set<string>): string {
   return readFileSync(file, 'utf8').replace(
     /(<!-- generated: ([^\n]+) -->\n).*?(<!-- \/generated -->)/gs,

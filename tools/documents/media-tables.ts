@@ -61,7 +61,6 @@ for (const [name, parameter] of parameters) {
   parameterRows.set(cells.join(), row);
 }
 
-/** Returns the default of a parameter in a kind of query. */
 function defaultIn(kind: (typeof kinds)[number], name: string): string {
   const parameter = queryParameters[kind].find((each) => each.name === name);
   if (parameter === undefined) return '–';
@@ -84,7 +83,6 @@ function describeQuality(settings: EncoderSettings[OutputFormat]): string {
 
 const qualities = ['high', 'low', 'lossless'] as const;
 
-/** Causes of each error. */
 const causes: Readonly<Record<ErrorCode, string>> = {
   INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter is invalid',
   UNAUTHORIZED:

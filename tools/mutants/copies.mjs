@@ -1,6 +1,4 @@
-/**
- * Creates copies of the tree in a temporary directory, changes sources in them, and runs unit tests there.
- */
+/** Creates copies of the tree in a temporary directory, changes sources in them, and runs unit tests there. */
 
 import { execFileSync, spawn } from 'node:child_process';
 import * as fs from 'node:fs';
@@ -20,12 +18,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Names in the root of the checkout that are not copied. */
 const EXCLUDED = ['.git', 'node_modules', 'dist', 'test-report'];
 
-/**
- * Creates and builds copies, which are removed when the process exits.
- *
- * @param {number} count
- * @returns {string[]} their directories
- */
+/** Creates and builds copies, which are removed when the process exits; returns their directories. */
 export function createCopies(count) {
   const temporary = fs.mkdtempSync(path.join(tmpdir(), 'darkroom-mutants-'));
   const copies = Array.from({ length: count }, (_, index) => path.join(temporary, String(index)));
@@ -58,11 +51,7 @@ function endProcesses(copy) {
   }
 }
 
-/**
- * Replaces sources in a copy and compiles them, ignoring type errors.
- *
- * @param {string} copy @param {Iterable<readonly [file: string, text: string]>} texts
- */
+/** Replaces sources in a copy and compiles them, ignoring type errors. `texts` are pairs of path and text. */
 export function writeSources(copy, texts) {
   for (const [file, text] of texts) fs.writeFileSync(path.join(copy, file), text);
   execFileSync('npm', ['run', 'build', '--silent'], { cwd: copy });

@@ -1,6 +1,4 @@
-/**
- * Finds the nodes of the sources that can be mutated, in TypeScript's own syntax trees, and draws mutants among them.
- */
+/** Finds the nodes of the sources that can be mutated, in TypeScript's syntax trees, and draws mutants among them. */
 
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
@@ -26,15 +24,14 @@ const UNMUTATED = [
 ];
 const TEXTS = [Kind.StringLiteral, Kind.NoSubstitutionTemplateLiteral, Kind.TemplateExpression];
 
-/** @param {Node} node @param {string[]} texts @returns {Change[]} */
+/** @returns {Change[]} */
 const replace = (node, ...texts) =>
   texts.map((after) => ({ start: node.getStart(), end: node.end, after }));
 
-/** @param {Node | undefined} condition @param {string[]} constants  For loops without `true`, which would not end. */
+/** The constants of loops do not include `true`, which would not end. */
 const bend = (condition, ...constants) =>
   condition === undefined ? [] : replace(condition, `!(${condition.getText()})`, ...constants);
 
-/** @param {Node} value  A returned value. */
 const drop = (value) =>
   value === undefined || value.getText() === 'undefined' ? [] : replace(value, 'undefined');
 
@@ -140,20 +137,14 @@ function createRandom(seed) {
   return () => createHash('sha256').update(`${seed} ${drawn++}`).digest().readUInt32BE() / 2 ** 32;
 }
 
-/**
- * Opens the sources of a tree for drawing.
- *
- * @param {string} root
- */
+/** Opens the sources of a tree for drawing. */
 export function openSources(root) {
-  /** @type {Map<string, string>} */
   const overlay = new Map();
   const api = new API({ cwd: root, fs: { readFile: (file) => overlay.get(file) } });
   const projects = ['src/tsconfig.json', 'src/explorer/page/tsconfig.json'];
   let snapshot = api.updateSnapshot({
     openProjects: projects.map((file) => path.join(root, file)),
   });
-  /** @param {string} file */
   const programOf = (file) => snapshot.getDefaultProjectForFile(file).program;
 
   /** Whether a file with another text has no type error. @param {string} file @param {string} text */
@@ -170,11 +161,7 @@ export function openSources(root) {
   return {
     close: () => api.close(),
 
-    /**
-     * Draws mutants uniformly over the nodes of a directory that can be mutated, without replacement.
-     *
-     * @param {string} directory @param {{ seed: string, count: number }} options
-     */
+    /** Draws mutants uniformly over the nodes of a directory that can be mutated, without replacement. */
     draw: (directory, { seed, count }) => {
       const random = createRandom(`${seed} ${directory}`);
       const below = path.join(root, 'src', directory);

@@ -10,7 +10,6 @@ import { expect } from 'vitest';
 const POLL_MS = 200;
 
 const root = path.resolve(import.meta.dirname, '../..');
-/** @param {string} line */
 const record = (line) => appendFileSync(path.join(root, 'mutants-reached'), `${line}\n`);
 
 function hasWorker() {

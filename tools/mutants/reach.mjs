@@ -1,6 +1,4 @@
-/**
- * Finds out by probes which test files reach which mutants.
- */
+/** Finds out by probes which test files reach which mutants. */
 
 import * as fs from 'node:fs';
 import path from 'node:path';
@@ -64,11 +62,8 @@ function parseLog(log) {
 }
 
 /**
- * Runs all unit tests once with probes, divided among the copies.
- *
- * @param {string[]} copies @param {Mutant[]} mutants @param {(text: string) => void} print
- * @returns {Promise<{ durationsMs: Map<string, number>, listTests: (id: number) => string[] }>}
- *   durations of the green test files, and the green test files that reach a mutant
+ * Runs all unit tests once with probes, divided among the copies. Returns the durations of the green test files, and
+ * the green test files that reach a mutant.
  */
 export async function probeTests(copies, mutants, print) {
   const durationsMs = new Map();

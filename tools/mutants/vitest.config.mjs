@@ -15,7 +15,6 @@ const { test: unit } = config.test.projects.find(({ test }) => test.name === 'un
 const files = existsSync(run) ? JSON.parse(readFileSync(run, 'utf8')) : undefined;
 
 class InOrder extends BaseSequencer {
-  /** @param {import('vitest/node').TestSpecification[]} specifications */
   sort(specifications) {
     const rank = ({ moduleId }) => files.indexOf(path.relative(root, moduleId));
     return specifications.toSorted((one, other) => rank(one) - rank(other));

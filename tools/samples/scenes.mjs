@@ -3,10 +3,8 @@
 /** @typedef {(t: number, w: number, h: number) => string} Scene  At the moment t of one turn, 0 ≤ t < 1; w, h in pixels. */
 
 const turn = 2 * Math.PI;
-/** @param {number} n */
 const round = (n) => Math.round(n * 100) / 100;
 
-/** @param {number} w @param {number} h @param {string} body @param {string} [viewBox] */
 const svg = (w, h, body, viewBox = `0 0 ${w} ${h}`) =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="${viewBox}">${body}</svg>`;
 
@@ -19,10 +17,7 @@ function scatter(seed) {
   };
 }
 
-/**
- * Fills the area below a sine line, which repeats after one turn.
- * @param {{ w: number, h: number, y: number, swell: number, waves: number, shift: number, fill: string }} hill
- */
+/** Fills the area below a sine line, which repeats after one turn. */
 function hill({ w, h, y, swell, waves, shift, fill }) {
   const points = Array.from({ length: 49 }, (_, i) => {
     const x = i / 48;
@@ -31,7 +26,6 @@ function hill({ w, h, y, swell, waves, shift, fill }) {
   return `<path fill="${fill}" d="M${points.join('L')}V${h}H0Z"/>`;
 }
 
-/** @param {number} cx @param {number} cy @param {number} outer @param {number} inner */
 function starPath(cx, cy, outer, inner) {
   const points = Array.from({ length: 10 }, (_, i) => {
     const radius = i % 2 === 0 ? outer : inner;
@@ -66,15 +60,12 @@ const cloud = 'M-24 14a13 13 0 0 1 1-26 18 18 0 0 1 33-5A15 15 0 0 1 22 14z';
 const bows = `<g fill="none" stroke-width="9">${['#f2385a', '#ff9233', '#ffcf33', '#3fbf6b', '#3d8bea', '#8a4fd0'].map((colour, i) => `<path stroke="${colour}" d="M${10 + 9 * i} 98a${54 - 9 * i} ${54 - 9 * i} 0 0 1 ${108 - 18 * i} 0"/>`).join('')}</g>`;
 const rainbow = `${bows}<g fill="#fff" stroke="#c7d6ea" stroke-width="3"><path d="${cloud}" transform="translate(34 98)"/><path d="${cloud}" transform="translate(94 98)"/></g>`;
 
-/** @param {number} t */
 const steam = (t) =>
   `<g fill="none" stroke="#b9c6d6" stroke-width="6" stroke-linecap="round">${[44, 64, 84].map((x, i) => `<path d="M${x} 36q${round(9 * Math.cos(turn * t + i))}-9 0-17t0-13"/>`).join('')}</g>`;
 const mug = `<path fill="none" stroke="#3d8bea" stroke-width="10" d="M94 62h8a14 14 0 0 1 0 30h-10"/><path fill="#4f9cf5" d="M24 46h76v50a20 20 0 0 1-20 20H44a20 20 0 0 1-20-20z"/><ellipse cx="62" cy="47" rx="38" ry="9" fill="#7a4a26" stroke="#a9d0ff" stroke-width="4"/><g fill="#fff"><circle cx="49" cy="78" r="5"/><circle cx="75" cy="78" r="5"/></g><path fill="none" stroke="#fff" stroke-width="5" stroke-linecap="round" d="M53 91q9 8 18 0"/>`;
 
-/** @param {string} body @param {number} w @param {number} h */
 const emojiSvg = (body, w, h) => svg(w, h, body, '0 0 128 128');
 
-/** @param {string} body @returns {Scene} */
 const stillEmoji = (body) => (_t, w, h) => emojiSvg(body, w, h);
 
 /** A smile that jumps, squeezed as it lands. @type {Scene} */
@@ -88,7 +79,6 @@ const jumping = (t, w, h) => {
   );
 };
 
-/** @type {Scene} */
 const beating = (t, w, h) => {
   const size = 0.8 + 0.12 * Math.sin(turn * t) + 0.06 * Math.sin(2 * turn * t);
   return emojiSvg(
@@ -119,9 +109,6 @@ const partying = (t, w, h) => {
 
 // ---- The cat, on a canvas of 320 x 320 -------------------------------------------------------
 
-/** @typedef {{ fur: string, stripe: string, belly: string }} Coat */
-
-/** @type {Record<'grey' | 'ginger' | 'cream', Coat>} */
 const coats = {
   grey: { fur: '#8d9bb5', stripe: '#6b7a97', belly: '#e9eef7' },
   ginger: { fur: '#f5a352', stripe: '#d97b29', belly: '#fff0dc' },
@@ -132,7 +119,6 @@ const coats = {
 const catHead =
   '<path d="M82 108L76 34q0-10 9-5l47 33q28-6 56 0l47-33q9-5 9 5l-6 74q16 20 16 44c0 46-42 68-94 68s-94-22-94-68q0-24 16-44z"/>';
 const catBody = '<path d="M92 306q-20-70 26-100h84q46 30 26 100z"/>';
-/** @param {number} angle @param {string} [paw] */
 const catArm = (angle, paw = '') =>
   `<g transform="rotate(${round(angle)} 226 262)"><rect x="204" y="178" width="46" height="104" rx="23"/>${paw}</g>`;
 
@@ -155,7 +141,6 @@ function catFace({ fur, stripe, belly }, open) {
 /** Closes the eyes for a tenth of the turn. @param {number} t */
 const blink = (t) => (t >= 0.72 && t < 0.82 ? 0.1 : 1);
 
-/** @param {Coat} coat @param {number} t */
 function wavingCat(coat, t) {
   const angle = 34 + 16 * Math.sin(2 * turn * t);
   const pads =
@@ -167,7 +152,6 @@ function wavingCat(coat, t) {
   return `${rim}${body}${feet}${arm}${catFace(coat, blink(t))}`;
 }
 
-/** @param {Coat} coat @param {string} ground @param {string} sun @returns {Scene} */
 const catPortrait = (coat, ground, sun) => (t, w, h) =>
   svg(
     w,
@@ -177,7 +161,6 @@ const catPortrait = (coat, ground, sun) => (t, w, h) =>
     '0 0 320 320',
   );
 
-/** @param {Coat} coat @param {string} [suffix] @returns {Scene} */
 const waving =
   (coat, suffix = '') =>
   (t, w, h) =>
@@ -211,7 +194,6 @@ const rocket = (t, w, h) => {
   );
 };
 
-/** @type {Scene} */
 const mugSticker = (t, w, h) =>
   svg(
     w,
@@ -234,7 +216,6 @@ const rain = (t, w, h) => {
   );
 };
 
-/** @param {number} seed @param {number} count @param {number} w @param {number} h @param {number} t */
 function stars(seed, count, w, h, t) {
   const pick = scatter(seed);
   return Array.from({ length: count }, (_, i) => {
@@ -260,7 +241,6 @@ const planet = (t, w, h) => {
   );
 };
 
-/** @type {Scene} */
 const night = (t, w, h) => {
   const shared = { w, h };
   const fall = t * 4;
@@ -279,7 +259,6 @@ const night = (t, w, h) => {
   );
 };
 
-/** @type {Scene} */
 const sunset = (t, w, h) => {
   const sky = ['#ffdf8e', '#ffc16b', '#ff9d63', '#f77b6a'].map(
     (fill, i) =>
@@ -338,7 +317,7 @@ const party = (_t, w, h) => {
 
 const script = '<script>document.documentElement.textContent = ""</script>';
 
-/** @type {Record<string, Scene>} */
+/** Scenes by the names in `samples.tsv`. @type {Record<string, Scene>} */
 export const scenes = {
   beating,
   'cat-with-script': waving(coats.cream, script),

@@ -3,7 +3,7 @@ import { refusals } from '../../../src/http/connections/refusal.ts';
 import { type headerComponents, headersOf, headersWithIdIfAny, tagHeaders } from './headers.ts';
 import { byName, capitalize, type Reference, type ResponseObject, type Schema } from './model.ts';
 
-/** Headers of responses with only one status. */
+/** Headers that only responses with this status have. */
 const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
   404: tagHeaders,
   405: ['Allow'],

@@ -1,7 +1,4 @@
-/**
- * The part of OpenAPI 3.1 (spec.openapis.org/oas/v3.1.0) that the document uses. Members that begin with
- * `x-` are ours.
- */
+/** The part of OpenAPI 3.1 (spec.openapis.org/oas/v3.1.0) that the document uses. Members with `x-` are ours. */
 
 /** JSON Schema, draft 2020-12. */
 export type Schema = Readonly<Record<string, unknown>>;
