@@ -47,7 +47,7 @@ const size: QueryParameter = {
 };
 const edge = {
   description:
-    'In pixels. Width or height alone keeps the aspect ratio; both crop to their ratio. Nothing is upscaled.',
+    'In pixels. Width or height alone keeps the aspect ratio; with both, the image is cropped to their ratio. Nothing is upscaled.',
   form: { kind: 'integer', min: 1, max: MAX_EDGE_PX },
 } as const;
 const format: QueryParameter = {

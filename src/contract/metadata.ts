@@ -7,7 +7,9 @@ import type { Resources } from './resources.ts';
 /** Metadata derived from the bytes, as in a response; `null` if not applicable or unknown. */
 const derivedMetadata = z.object({
   size: z.int().min(0).describe('Bytes.'),
-  content_type: z.string().describe('By the bytes, as the attachment itself is sent.'),
+  content_type: z
+    .string()
+    .describe('Detected by content: the Content-Type of the attachment itself.'),
   kind: z.enum(['image', 'video', 'audio', 'file']),
   width: z.int().min(1).nullable().describe('After orientation, in square pixels.'),
   height: z.int().min(1).nullable(),

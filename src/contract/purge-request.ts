@@ -69,7 +69,7 @@ function membersOf(resources: Resources) {
       `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; use prefix for all keys below a part of one.`,
     ).meta({
       description:
-        'Keys of originals (x-origin-key): all their renderings. A hash can have its a_.',
+        'Keys of originals (x-origin-key): all their renderings. A hash may begin with a_.',
       examples: [['avatars/1/ab12']],
     }),
     // Rejects prefixes that no key has, so that operators notice typing errors.
@@ -97,7 +97,7 @@ function membersOf(resources: Resources) {
     }),
     prefixes: items.meta({
       description:
-        'Prefixes of URLs without the scheme, as CDNs accept them. A prefix has the host and path of one of `PUBLIC_URLS`, then an original or a directory of originals. The original can have its `a_` and extension.',
+        'Prefixes of URLs without the scheme, as CDNs accept them. A prefix has the host and path of one of `PUBLIC_URLS`, then an original or a directory of originals. The original may have its `a_` and an extension.',
       examples: [['cdn.example.com/avatars/1/ab12']],
     }),
   };

@@ -188,7 +188,7 @@ export const pathValueSyntaxes = {
     // Without \p{Cc}, which many tools for OpenAPI do not support.
     pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00-\\x1f\\x7f-\\x9f]+$',
     maxBytes: MAX_FILENAME_BYTES,
-    description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 once decoded; no slash, backslash or control character, neither . nor ..`,
+    description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 after decoding, without slash, backslash or control character; not . or ..`,
     example: 'photo.png',
   },
 } as const satisfies Record<PathValueKind, PathValueSyntax>;

@@ -101,7 +101,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` fails',
   PAYLOAD_TOO_LARGE: 'an upload exceeds the maximum size of its capability or of the service',
   UNSUPPORTED_MEDIA_TYPE:
-    'the request is for a transform of a file that Darkroom does not decode, or of a video without `format` or without a decoder. External media are not an image, video or audio. An upload declares a supported image format, but its first bytes do not match; has a `Content-Encoding`; or has metadata that cannot be removed',
+    'the request is for a transform of a file that Darkroom does not decode, or of a video without `format` or without a decoder. External media are not an image, video or audio. An upload declares a supported image format, but its first bytes do not match. An upload has a `Content-Encoding`, or metadata that cannot be removed',
   RANGE_NOT_SATISFIABLE: 'the range lies outside the media; the response has `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the estimated work exceed a limit',
   UNPROCESSABLE_MEDIA: 'the original is truncated or corrupt, or killed its decoder twice in a row',
@@ -116,7 +116,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the queue is full, or the wait would be too long. The maximum number of uploads is in progress. The machine has no threads, memory or file descriptors left for a render. The response has `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform exceeded its deadline, or is estimated to take twice as long. The same response follows for ten minutes after the same transform, or another one of the same original with the same or a lower cost, exceeded the deadline',
+    'the transform exceeded its deadline, or is estimated to take twice as long. After a transform has exceeded its deadline, Darkroom returns this error for ten minutes, also for transforms of the same original with the same or a higher estimated cost',
 };
 
 /** Prints the sizes, and `nearestSize` of the elements in the example of clients.md. */

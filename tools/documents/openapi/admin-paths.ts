@@ -17,7 +17,7 @@ const purgeState = {
   status: {
     enum: ['pending', 'done', 'failed'],
     description:
-      'pending: the CDN in front has not accepted the purge twice yet; failed: it accepted nothing for a day.',
+      'pending: Darkroom sends each purge to the CDN in front in two rounds, and the CDN has not accepted both yet; failed: the CDN accepted nothing for a day.',
   },
   reason: { type: 'string', description: 'Reason of the last call that the CDN rejected.' },
 } as const;
@@ -200,7 +200,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   }),
   '/openapi.json': get({
     operationId: 'getOpenapi',
-    summary: 'Returns this document',
+    summary: 'Returns the OpenAPI document',
     responses: { 200: { ...json(undefined, 'OpenAPI 3.1.') } },
   }),
   '/metrics': get({
@@ -227,7 +227,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         in: 'path',
         required: true,
         description:
-          'Key of the original (x-origin-key), with each segment percent-encoded, but not the slashes. A hash can have its a_.',
+          'Key of the original (x-origin-key), with each segment percent-encoded, but not the slashes. A hash may begin with a_.',
         schema: { type: 'string' },
         example: 'attachments/1/2/clip.mp4',
       },
@@ -280,7 +280,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/purges': getPurges(
     'getPurges',
-    'Returns pending purges: those that the CDN in front has not yet accepted twice',
+    'Returns the pending purges of the CDN in front',
     'PendingPurges',
     'Pending purges of all replicas.',
   ),

@@ -60,7 +60,7 @@ export function formatApiPage(document: OpenapiDocument): string {
         once(`the responses to ${method}`, formatResponses(method, operation)),
       ),
       ...Array.from(same, ([first, parts]) =>
-        wrap(`As for [${first}](#${anchorOf(first)}): ${parts.join(', ')}.`),
+        wrap(`The same as for [${first}](#${anchorOf(first)}): ${parts.join(', ')}.`),
       ),
     );
   };
@@ -106,7 +106,8 @@ export function formatApiPage(document: OpenapiDocument): string {
     wrap(
       'This page lists every path with its parameters, responses and headers. `npm run docs` generates it from ' +
         '[openapi.json](openapi.json), which client generators can read, and which the admin listener serves as ' +
-        '`/openapi.json`. The [contract](contract.md) defines the behaviour in detail.',
+        '`/openapi.json`. The [contract](contract.md) defines the behaviour in detail. `x-origin-key` in openapi.json is ' +
+        'the *Key of the original* on this page.',
     ),
     formatTable(
       ['Path', 'Methods', ''],

@@ -82,7 +82,7 @@ export const headerComponents = {
   },
   'X-Metadata': {
     description:
-      'What the removal of metadata did to the upload: `removed` some, found `none`, or is `not-supported` for this format or for parts. Absent if no removal was required.',
+      'Outcome of the metadata removal: `removed`, `none` if there was no metadata, or `not-supported` for other formats and for parts. Absent if no removal was required.',
     required: false,
     schema: { type: 'string', enum: metadataOutcomes },
   },
@@ -152,9 +152,11 @@ export const headerComponents = {
     ...count('Seconds after which to retry, if known.'),
     required: false,
   },
-  'X-RateLimit-Limit': count('Rendering requests per window.'),
-  'X-RateLimit-Remaining': count('Rendering requests that are left.'),
-  'X-RateLimit-Reset': count('Unix time at which all of them are available.'),
+  'X-RateLimit-Limit': count(
+    'Units of rendering that a client has per window (RATE_LIMIT_REQUESTS); a unit is 50 ms.',
+  ),
+  'X-RateLimit-Remaining': count('Units that are left.'),
+  'X-RateLimit-Reset': count('Unix time at which all units are available again.'),
   Allow: { ...text('Allowed methods of media or uploads.'), schema: methods },
   'Access-Control-Allow-Methods': { ...text('Allowed methods, for a preflight.'), schema: methods },
   'Access-Control-Allow-Headers': text('Allowed request headers: any.'),

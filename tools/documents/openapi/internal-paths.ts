@@ -18,7 +18,7 @@ export const internalSchemas: Readonly<Record<string, Schema>> = {
     type: 'object',
     properties: {
       format: { ...text, description: 'Subtype of content_type, or mp3, m4a, mov, mkv, apng.' },
-      content_type: { ...text, description: 'By the bytes.' },
+      content_type: { ...text, description: 'Detected by content.' },
       content_hash: { ...text, pattern: '^[0-9a-f]{64}$', description: 'SHA-256.' },
       size: { ...count, description: 'Bytes.' },
       width: { ...edge, description: 'After orientation, in square pixels; null for audio.' },

@@ -44,7 +44,7 @@ export function createOpenapiDocument(): OpenapiDocument {
       { name: 'media', description: 'Public: no authentication.' },
       {
         name: 'signed',
-        description: 'For clients with a signed URL. Without signing keys, a 404.',
+        description: 'For clients with a signed URL. Without `EXTERNAL_SIGNING_KEYS`, a 404.',
       },
       {
         name: 'platform',
@@ -52,7 +52,7 @@ export function createOpenapiDocument(): OpenapiDocument {
       },
       {
         name: 'uploads',
-        description: 'For clients with a capability. Without signing keys of uploads, a 404.',
+        description: 'For clients with a capability. Without `RELAY_SIGNING_KEYS`, a 404.',
       },
       { name: 'admin', description: 'For operators, on the admin listener.' },
       {
