@@ -17,7 +17,7 @@ const purgeState = {
   status: {
     enum: ['pending', 'done', 'failed'],
     description:
-      'pending: Darkroom sends each purge to the CDN in front in two rounds, and the CDN has not accepted both yet; failed: the CDN accepted nothing for a day.',
+      'Darkroom sends each purge to the CDN in front twice. pending: the CDN has not accepted both yet. failed: the CDN accepted nothing for a day.',
   },
   reason: { type: 'string', description: 'Reason of the last call that the CDN rejected.' },
 } as const;
