@@ -97,7 +97,7 @@ const originals = {
   ORIGIN_TIMEOUT_MS: setting(
     milliseconds,
     30_000,
-    'timeout for reading an original for a transform. Also the longest pause of S3 while an original is passed through, and of any storage while an upload is stored',
+    'timeout for reading an original for a transform. Also the longest pause: of S3 while it sends a passed-through original, and of any storage while it stores an upload',
   ),
   ORIGIN_MAX_READS: setting(
     integer(1, 65_535, 'originals'),
@@ -167,7 +167,7 @@ const caches = {
   CDN_CACHE_CONTROL: setting(
     choice('true', 'false'),
     'false',
-    '`true`: `CDN-Cache-Control` repeats `Cache-Control`, for a CDN that would rewrite the latter for browsers',
+    '`true`: responses also have `CDN-Cache-Control`, with the value of `Cache-Control`, for a CDN that rewrites `Cache-Control` for browsers',
   ),
 };
 
@@ -176,7 +176,7 @@ const operation = {
   ADMIN_PORT: optional(integer(0, 65_535), 'port of the admin listener; omit to disable it'),
   ADMIN_TOKEN: optional(
     bearerToken,
-    'bearer token for purges and metrics; required with `ADMIN_PORT`',
+    'bearer token of the admin listener, for all paths except `/healthz`, `/readyz` and `/openapi.json`; required with `ADMIN_PORT`',
     { isSecret: true },
   ),
   EXPLORER: optional(

@@ -28,7 +28,7 @@ export const externalTable = {
   ),
   EXTERNAL_PATH_ENCODING: optional(
     choice(...pathEncodings),
-    "encoding of the URL in a segmented path: `plain` is exactly the URL's path, `fluxer` percent-encodes it once more",
+    "encoding of the URL in a [segmented path](contract.md#8-external-media): `plain` is exactly the URL's path, `fluxer` percent-encodes it once more",
     { defaultText: '`plain`; `fluxer` with `COMPATIBILITY=fluxer`' },
   ),
   EXTERNAL_PORTS: setting(

@@ -29,7 +29,7 @@ export const platformTable = {
   ),
   UPLOADS_DIR: optional(
     directory,
-    'directory for such uploads instead of a bucket, outside those of originals and renderings',
+    'directory instead of `UPLOADS_S3_BUCKET`, for uploads whose capability names `UPLOADS_DIR_BUCKET`; outside the directories of originals and renderings',
   ),
   UPLOADS_DIR_BUCKET: setting(
     bucketName,

@@ -23,7 +23,7 @@ export const renderingTable = {
   MAX_SCAN_PIXELS: setting(
     integer(1, 1_000_000_000_000, 'pixels'),
     4_000_000_000,
-    "maximum of a JPEG's scans times its pixels",
+    "maximum product of a JPEG's number of pixels and number of scans",
   ),
   MAX_EDGE_PIXELS: setting(
     integer(1, 1_000_000, 'pixels'),
@@ -40,7 +40,7 @@ export const renderingTable = {
   ORIGINALS_MEMORY_BYTES: memorySetting(
     'ORIGINALS_MEMORY_BYTES',
     bytes(1),
-    'memory for originals that are read, rendered or waiting. A larger original is accepted while others use less than half of it',
+    'memory for originals that are read, rendered or waiting. An original larger than this is accepted while others use less than half of this memory',
   ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
