@@ -230,7 +230,7 @@ describe('the process', () => {
     ['is killed', ({ process: it }) => it.kill('SIGKILL'), 'SIGKILL', ''],
   ];
   test.each(endings.slice(0, atScale(1, 3)))(
-    'leaves no worker behind, busy or idle, where it %s',
+    'leaves no worker behind, busy or idle, if it %s',
     async (name, end, status, reason) => {
       const hasTime = !name.endsWith('no time');
       const settings = { SHUTDOWN_GRACE_MS: hasTime ? '20000' : '200' };

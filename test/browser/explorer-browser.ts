@@ -7,20 +7,14 @@ import { useBrowser } from './browser.ts';
 /** Selector of the stage after the response has been shown. */
 export const SETTLED = '#stage:not([aria-busy])';
 
-/**
- * Starts the compiled service and a browser for the tests of a file. @param settings in addition to those of the
- * explorer
- */
+/** Starts the compiled service and a browser for the tests of a file; adds `settings` to those of the explorer. */
 export async function useExplorer(settings: Readonly<Record<string, string>>) {
   const browser = await useBrowser();
   const service = await useService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings });
   afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
   return {
     service,
-    /**
-     * Opens the explorer in a new browser context until the end of the test, and waits for a picture that the URL
-     * names.
-     */
+    /** Opens the explorer in a new context until the end of the test, and waits for a picture that the URL names. */
     visit: async (options: BrowserContextOptions = {}, hash = '') => {
       const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
       const page = await context.newPage();

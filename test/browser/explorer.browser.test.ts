@@ -86,7 +86,6 @@ test('a visitor selects, changes, copies, measures and compares pictures', async
     expect(await clip()).toBe(clipPath);
   }
 
-  // Copied texts and the downloaded file.
   const copied = async (form: string) => {
     await page.getByRole('radio', { name: form, exact: true }).check({ force: true });
     await page.getByRole('button', { name: `Copy the ${form}` }).click();

@@ -126,10 +126,7 @@ export const nameOf = (variant: Variant): string => (variant === 'respelled' ? '
 export const costOf = (variant: Variant): number =>
   ['png', 'small', 'large'].indexOf(nameOf(variant));
 
-/**
- * Model of the contract on caching: predicts each response and its work from earlier requests. It knows only what is
- * visible from outside, including at the storage.
- */
+/** Predicts each response and its work from earlier requests. Knows only what is visible outside or at the storage. */
 export class CacheModel {
   nowMs = 0;
   store: StoreScript = 'works';

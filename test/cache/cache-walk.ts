@@ -11,11 +11,7 @@ type At = 'origin' | 'render';
 /** Extent to which a response can be predicted. */
 type Precision = 'exact' | 'joined' | 'any';
 
-/**
- * Runs steps against the service, and compares each outcome with the model.
- *
- * @param met counts of outcomes, which prove that a run covered enough
- */
+/** Runs steps against the service, and compares each outcome with the model. `met` counts outcomes, as coverage. */
 export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string, number>) {
   const { ports } = world;
   let latest: ModelRequest | undefined;

@@ -59,7 +59,6 @@ export async function createWorld(setup: Setup) {
   return {
     app,
     ports,
-    /** Replaces all originals by unknown ones. */
     begin: (): readonly Truth[] => {
       const truths = ports.begin();
       const { handlers } = app.site;

@@ -81,14 +81,12 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     throw new EarlyOutcome(status, fwd);
   };
 
-  /** Remembers a failure. */
   const fail = (status: 502 | 504): never => {
     memory.failure = { status, atMs: nowMs };
     model.end(periods.failedWith, failedWithoutMs);
     throw new EarlyOutcome(status, fwd);
   };
 
-  /** Throws a remembered failure. */
   const checkFailure = (): void => {
     const { failure } = memory;
     if (failure && hasFailed(failedWithoutMs)) throw new EarlyOutcome(failure.status, fwd);
@@ -104,7 +102,6 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
       throw new EarlyOutcome(404, cacheStatus);
   };
 
-  /** Whether a version matches the condition. */
   const matchesCondition = (version: Version, exists: boolean): boolean => {
     if (as === 'dated') return true;
     if (as === 'has any') return exists;
@@ -138,7 +135,6 @@ export function respond(model: CacheModel, request: ModelRequest, memory: Memory
     if (truth.origin === 'cuts') fail(502);
   };
 
-  /** Caches a complete original. */
   const cacheOriginal = (version: Version): void => {
     recordResponse(version);
     if (setup.keepsOriginals) memory.bytes = version;

@@ -21,7 +21,7 @@ const failureOf = (work: Promise<unknown>): Promise<AdminError> =>
   );
 
 describe('the admin client', () => {
-  test('purges the targets of each member', async () => {
+  test('purges what each member of a request names', async () => {
     const { client } = await start({ PUBLIC_URLS: 'https://cdn.example.com' });
     for (const request of [
       { paths: ['/avatars/1/ab12.webp?size=80'] },

@@ -132,7 +132,7 @@ describe('the connections', () => {
     [1_024, 6],
     [20_000, 70],
     [1_048_576, 6],
-  ])('leave, of %i files, room for %i others', (limit, others) => {
+  ])('with a limit of %i files, leave room for %i others', (limit, others) => {
     const { byDefault, max } = planConnections(others, limit);
     expect(max + others).toBe(limit - 128);
     expect(byDefault).toBe(Math.min(max, 16_384));

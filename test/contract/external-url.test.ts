@@ -73,7 +73,7 @@ describe('the check of an external URL', () => {
     [{ blockedHosts: ['a.example.org'] }, true],
     [{ allowedHosts: ['example.org'], blockedHosts: ['media.example.org'] }, false],
     [{ ports: [8_443] }, false],
-  ])('of media.example.org with %j: %s', (more, isFetchable) => {
+  ])('permits media.example.org with %j: %s', (more, isFetchable) => {
     const target = checkExternalUrl('https://media.example.org/', { ...policy, ...more });
     expect(target.kind === 'fetchable').toBe(isFetchable);
   });

@@ -1,7 +1,4 @@
-/**
- * Targets that were parsed incorrectly once, or that are easy to parse incorrectly. test/surface/contract-requests.ts
- * generates invalid and unknown ones.
- */
+/** Targets that were parsed incorrectly once, or easily are; contract-requests.ts draws invalid and unknown ones. */
 
 import type { Verdict } from '../surface/contract-oracle.ts';
 

@@ -20,9 +20,7 @@ const withStatuses = (script: string): string =>
     'if ( $1 ); then false; else [ $? -eq $2 ]; fi',
   );
 
-/**
- * Runs the commands of a document from top to bottom: in one shell, in a temporary directory that looks like a clone.
- */
+/** Runs the commands of a document in order: in one shell, in a temporary directory that looks like a clone. */
 async function run(script: string) {
   const { path: directory } = await useTemporaryDirectory();
   for (const name of CLONE) symlinkSync(resolve(name), join(directory, name));

@@ -54,7 +54,7 @@ test.each(files)('the links in %s have existing targets', (file) => {
   }
 });
 
-test.each(files)('%s has the number of widths that there are, if any', (file) => {
+test.each(files)('%s states the correct number of widths, if any', (file) => {
   const counts = Array.from(read(file).matchAll(/(\d+)\s(?:widths|sizes)\b/g), ([, count]) =>
     Number(count),
   );

@@ -7,7 +7,6 @@ const read = (file: string): string => readFileSync(file, 'utf8');
 const forms = '.github/ISSUE_TEMPLATE';
 const workflows = '.github/workflows';
 
-/** Address of the repository. */
 const { homepage, bugs, repository } = JSON.parse(read('package.json'));
 const address = repository.url.replace(/^git\+|\.git$/g, '');
 

@@ -18,7 +18,6 @@ import {
   SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
 
-/** Kinds of media as the service describes them to the page. */
 const resources = resourceNames.map(describeResource);
 
 const read = (target: string): MediaChoice =>

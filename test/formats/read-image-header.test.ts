@@ -74,7 +74,7 @@ test('the corpus is present', () => {
   expect(names.length).toBeGreaterThan(300);
 });
 
-test.each(names)('sharp reads the same from %s', async (name) => {
+test.each(names)('reads the same header as sharp: %s', async (name) => {
   const bytes = corpusFile(name);
   const reading = bytes.length === 0 ? undefined : await readWithSharp(bytes);
   const verdict = verdictOn(bytes);

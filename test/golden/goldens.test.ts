@@ -125,7 +125,6 @@ test('the table covers every kind, format, quality and orientation', async () =>
   expect(new Set(metadata.map(({ orientation = 1 }) => orientation)).size).toBe(8);
 });
 
-/** Properties read from the bytes. */
 async function compareMetadata(row: GoldenRow, body: Buffer): Promise<string[]> {
   const expected = {
     format: row.format,

@@ -1,11 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/**
- * Reads from a table in docs/security.md which attacks do harm, by name.
- *
- * @param firstColumn heading of the first column after the attacks
- * @param column heading of the column of one sandbox
- */
+/** Reads which attacks do harm in the sandbox `column`, from the table of docs/security.md that has `firstColumn`. */
 export function readHarm(
   firstColumn: string,
   column: string,

@@ -58,11 +58,7 @@ export function keepOriginal(
   return directory;
 }
 
-/**
- * Starts the real service with default limits on an empty directory, watches it, and records its responses for valid images.
- *
- * @param suite name of the report
- */
+/** Starts the real service with default limits and no originals, watches it, and records responses for valid images. */
 async function startHostileRun(suite: string) {
   const directory = await makeTemporaryDirectory();
   const service = await startService({ STORAGE_DIR: directory.path, WORKERS: '' });

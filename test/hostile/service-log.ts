@@ -10,7 +10,6 @@ export function readServiceLog(output: string) {
     errors: [] as string[],
     /** Lines that are not log entries, such as messages of a decoder or glibc on standard error. */
     stray: new Set<string>(),
-    /** Number of lost workers. */
     lostWorkers: 0,
   };
   for (const line of output.split('\n').filter((each) => each.trim() !== '')) {

@@ -33,10 +33,8 @@ const REFUSALS = [
 const MAX_DECODED_PX = 8_000_000;
 
 /**
- * Checks the response to a hostile original: an error of the contract, or a complete image of the requested format, size
- * and timing.
- *
- * @returns defects, one sentence each
+ * Checks the response to a hostile original: an error of the contract, or a complete image of the requested format,
+ * size and timing. Returns defects, one sentence each.
  */
 export async function findDefects(
   original: Buffer,

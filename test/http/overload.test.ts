@@ -26,7 +26,7 @@ async function startWith<Its extends LaneRenderer>(renderer: Its, settings: Envi
 }
 
 describe('concurrent heavy renders', () => {
-  it('leave capacity for light ones, and are rejected at once beyond the queue', async () => {
+  it('leave capacity for light ones, and are rejected at once when the queue is full', async () => {
     const renderer = await startWith(new PausedRenderer('both'));
     const crowd = Array.from({ length: 100 }, (_, index) => app.get(heavyUrl(index + 1)));
     const refused = await Promise.race(crowd);
@@ -126,7 +126,7 @@ describe('a render that exceeds the deadline', () => {
     expect(begun).toHaveLength(2);
   });
 
-  it('rejects costlier ones from then on, even those that exceeded it before', async () => {
+  it('rejects costlier ones for ten minutes from then on, even if they exceeded it earlier', async () => {
     const renderer = await startWith(new LateRenderer(20));
     expect(await statusOf(urlOf(28))).toBe(504);
     app.clock.advance(TEN_MINUTES_MS - 1);
@@ -156,7 +156,7 @@ describe('a render that exceeds the deadline', () => {
     ]);
   });
 
-  it('has the complete deadline in either lane', async () => {
+  it('has the same deadline in both lanes', async () => {
     const { begun, timeoutsMs } = await startWith(new LateRenderer(Infinity));
     expect(await statusOf(urlOf(16))).toBe(200);
     expect(await statusOf(heavyUrl(1))).toBe(200);

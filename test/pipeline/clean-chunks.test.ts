@@ -7,7 +7,6 @@ import {
 import { cleanChunks } from '../../src/pipeline/uploads/metadata-removal.ts';
 import { OWNER, photo } from '../support/uploads/photos.ts';
 
-/** A source that counts its reads. */
 function createSource(bytes: Buffer, chunkBytes: number) {
   const source = { requested: 0, isClosed: false };
   const chunks = (async function* () {

@@ -97,10 +97,7 @@ class Relay {
 
 /**
  * Starts client → nginx → relay → Darkroom for the tests of a file. The relay forwards and records requests; each test
- * starts with an empty record.
- *
- * @param settings environment of Darkroom in addition to the defaults
- * @param storage a directory to serve, instead of a copy of the samples
+ * starts with an empty record. `storage` is a directory to serve, instead of a copy of the samples.
  */
 export async function useStack(settings: Readonly<Record<string, string>> = {}, storage?: string) {
   const originals = storage ?? (await useTemporaryDirectory()).path;

@@ -14,9 +14,7 @@ import { METRICS_TOKEN, withToken } from '../support/telemetry/prometheus-text.t
 /** Clients close idle connections before the server does. */
 const impatient = { keepAliveTimeout: 10_000, keepAliveMaxTimeout: 10_000 };
 
-/**
- * Starts the replicas of `darkroom-replicas.conf` behind nginx, on buckets with the samples, until the end of the file.
- */
+/** Starts the replicas of `darkroom-replicas.conf` behind nginx, on buckets with the samples, until the file's end. */
 export async function useCluster(settings: Readonly<Record<string, string>> = {}) {
   const name = randomUUID();
   const environment = {

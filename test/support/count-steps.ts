@@ -6,9 +6,7 @@ const PARSERS = '/src/formats/';
 
 /**
  * Counts the steps of parsers by V8's block coverage. A step is a loop iteration or a callback call; built-in methods
- * count as one.
- *
- * @param load imports the modules again: V8 counts only code compiled after the coverage starts
+ * count as one. `load` must import the modules again: V8 counts only code compiled after the coverage starts.
  */
 export async function withStepCounter<Modules>(
   load: () => Promise<Modules>,

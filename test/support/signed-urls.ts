@@ -6,11 +6,7 @@ export const enforced = { ATTACHMENT_SIGNING: 'enforce', ATTACHMENT_SIGNING_KEYS
 /** Formats a time in seconds as eight hexadecimal digits. */
 export const formatTime = (seconds: number): string => seconds.toString(16).padStart(8, '0');
 
-/**
- * Signs an attachment's key without the service's code: `ex`, `is` and `hm`.
- *
- * @param endsAt in Unix seconds
- */
+/** Signs an attachment's key without the service's code: `ex`, `is` and `hm`. `endsAt` is in Unix seconds. */
 export function signatureOf(key: string, endsAt: number, secret = SIGNING_KEY): string {
   const [ex, is] = [formatTime(endsAt), formatTime(endsAt - 86_400)];
   const hmac = createHmac('sha256', secret).update(`attachment-url-v1\n${ex}\n${is}\n\n${key}`);

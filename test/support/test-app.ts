@@ -150,7 +150,6 @@ export async function createTestApp({
     clock,
     log,
     requests,
-    /** Worker processes; they start with the first render. */
     workers: workers.pool,
     get,
     /** Stores an original and requests it; `{id}` in the path becomes a new number, so nothing is cached. */

@@ -41,7 +41,6 @@ const settingsOf = ({ root }: SurfaceStorage) => {
 };
 const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
 
-/** A service without signatures. */
 async function openPlainStage() {
   const storage = await createSurfaceStorage();
   const { root, originals } = storage;

@@ -7,10 +7,7 @@ export const NO_CHUNKS = '0\r\n\r\n';
 
 export const line = (text: string): string => `${text}\r\nHost: a\r\n\r\n`;
 
-/**
- * Messages that are invalid or ambiguous in HTTP/1.1: each gets a 400, regardless of packet boundaries, and its
- * connection closes.
- */
+/** Messages that are invalid or ambiguous in HTTP/1.1: each gets a 400, in any packets, and its connection closes. */
 export const malformedMessages: readonly (readonly [fault: string, bytes: string])[] = [
   ['a length and chunks', get('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', NO_CHUNKS)],
   ['chunks and a length', get('Transfer-Encoding: chunked\r\nContent-Length: 5\r\n', NO_CHUNKS)],

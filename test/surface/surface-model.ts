@@ -63,7 +63,6 @@ export class SurfaceModel {
   readonly #world: World;
   readonly #learned = new Map<string, Learned>();
   readonly document = new DocumentChecker();
-  /** Number of responses by status. */
   readonly statuses = new Map<number, number>();
   /** Headers of a missing attachment, which those of a rejected one must equal. */
   #missing: object | undefined;
@@ -112,7 +111,6 @@ export class SurfaceModel {
     return { ...refusal(status, code, 'public, max-age=300'), isFound: true };
   }
 
-  /** Checks a response against its request. */
   async check(request: ValidRequest, response: WireResponse): Promise<void> {
     const { method, target } = request;
     this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { connectTo } from '../support/http/raw-http.ts';
 import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
 
-/** Maximum duration of a connection. */
 const DEADLINE_MS = 15_000;
 
 export type Wire = Awaited<ReturnType<typeof openWire>>;

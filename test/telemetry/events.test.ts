@@ -41,7 +41,6 @@ async function settledCounts(app: ObservedApp) {
   return latest;
 }
 
-/** Plays an event; returns its response, if any. */
 async function play(app: ObservedApp, event: Event, target: string) {
   const { method = 'GET', headers, body, leaves } = event;
   if (leaves === undefined) return app.send(method, target, headers, body);

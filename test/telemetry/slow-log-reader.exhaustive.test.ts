@@ -73,10 +73,7 @@ describe('a log with a slow reader', () => {
 });
 
 describe('a log without a reader, which blocks its writer', () => {
-  /**
-   * Starts a service whose log blocks its writer: another Node process shares the log, and restores its blocking mode
-   * when it ends.
-   */
+  /** Starts a service whose log blocks: another Node process shares the log, and at its end restores blocking mode. */
   async function startBlocked(kind: 'pipe' | 'socket') {
     // Node creates a socket for a child; the shell creates the pipe, whose other end is never read.
     const openPipe = kind === 'pipe' ? 'exec > >(exec sleep 60 2>&- 4>&-); ' : '';

@@ -51,15 +51,18 @@ describe('the trace of the sender', () => {
     ['always_off', '1', '01', []],
     ['parentbased_traceidratio', '0', '01', [TRACE_ID]],
     ['parentbased_traceidratio', '0', '00', []],
-  ])('is recorded by OTEL_TRACES_SAMPLER=%s with %s, if it is sent with %s', async (...row) => {
-    const [sampler, ratio, flags, expected] = row;
-    const app = await start({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio });
-    const sent = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-${flags}` };
-    for (const headers of [{}, {}, sent]) await app.send('GET', '/emojis/1.png', headers);
-    for (const { traceId } of app.requests) expect(traceId).toMatch(/^[\da-f]{32}$/);
-    await app.close();
-    expect(servers(app).map(({ traceId }) => traceId)).toEqual(expected);
-  });
+  ])(
+    'is recorded or omitted by OTEL_TRACES_SAMPLER=%s with argument %s and the sent flags %s',
+    async (...row) => {
+      const [sampler, ratio, flags, expected] = row;
+      const app = await start({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio });
+      const sent = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-${flags}` };
+      for (const headers of [{}, {}, sent]) await app.send('GET', '/emojis/1.png', headers);
+      for (const { traceId } of app.requests) expect(traceId).toMatch(/^[\da-f]{32}$/);
+      await app.close();
+      expect(servers(app).map(({ traceId }) => traceId)).toEqual(expected);
+    },
+  );
 
   it('has the scheme of the connection', async () => {
     const app = await start(tlsSettings);

@@ -92,7 +92,7 @@ test('applies a gamma to millions of pixels', async () => {
 });
 
 test.each(atScale([], [10_000]))(
-  'renders a low GIF of %i² px within the memory of a worker',
+  'renders a GIF of low quality and %i² px within the memory of a worker',
   async (edgePx) => {
     const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
     const path = '/attachments/1/{id}/x?format=gif&quality=low';

@@ -136,10 +136,7 @@ test('uses both encodings for animations, and at most 1.1 times the smaller enco
   expect(mean).toBeLessThanOrEqual(1.1);
 });
 
-/**
- * Draws a shaded picture with moving specks: its first frame is smaller with loss, each further frame several times
- * larger.
- */
+/** Draws a shaded picture with moving specks: with loss, its first frame is smaller, others much larger. */
 function drawRecording(): Promise<Buffer> {
   const [width, pageHeight, frames] = [1000, 175, 25];
   const pixels = new Uint8Array(width * pageHeight * frames);

@@ -54,7 +54,7 @@ test.each([
   [451, 320],
   [643, 160],
 ])(
-  'frames of %i px scaled to %i, with pixels halfway, differ by at most a 64th of a pixel',
+  'frames scaled from %i to %i px, with pixels halfway, differ from libvips by at most a 64th of the range',
   async (from, to) => {
     const [widthPx, heightPx] = [from, 32];
     const data = drawNoise(widthPx * heightPx * 3, 3);

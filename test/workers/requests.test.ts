@@ -36,7 +36,7 @@ describe('a job whose original is read by ranges', () => {
     expect(shared.counted()).toEqual(noLosses);
   });
 
-  test('may continue without a range beyond its limits, or a damaged frame', async () => {
+  test('may continue after a rejected range or a damaged frame', async () => {
     const { sayByRanges } = shared.pool;
     const tooLarge = new MediaError('MEDIA_TOO_LARGE');
     const reader = readerOf('read-again 2', () => Promise.reject(tooLarge));

@@ -326,8 +326,7 @@ describe('a worker due for recycling', () => {
     const first = Number(await say('grow 1001'));
     expect(first).toBeGreaterThan(0);
     const response = say('rest 1500');
-    // Waits until it is ready: an earlier signal might kill only bubblewrap, and the process that it starts would do the
-    // job.
+    // Until it is ready, a signal might kill only bubblewrap, and the process that bubblewrap starts would do the job.
     const ready = () => renderer.readyProcessIdsOf('light');
     await expect.poll(() => [shared.counted().recycles, ready().length]).toEqual([1, 1]);
     const [second = 0] = ready();

@@ -35,10 +35,7 @@ function vp8l(edgePx: number, body: (writer: BitWriter) => void): Buffer {
 /** A prefix code of one symbol, 0, which needs no bits. */
 const NOTHING = [1, 4] as const;
 
-/**
- * 65 536 groups of prefix codes, the maximum, each for 4×4 px (RFC 9649 §3.7.2.2): 160 kB that need tables of several
- * hundred megabytes.
- */
+/** The maximum of 65 536 groups of prefix codes, each for 4×4 px (RFC 9649 §3.7.2.2): 160 kB need hundreds of MB. */
 const everyGroup = (): Buffer =>
   vp8l(1024, (writer) => {
     writer.write(0, 1); // no transform

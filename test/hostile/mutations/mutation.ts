@@ -88,11 +88,7 @@ function mutateParts(
   return codec.format(changed);
 }
 
-/**
- * Changes, removes, duplicates, exchanges or renames one part at any depth.
- *
- * @param others parts of another file, one of which can be inserted
- */
+/** Changes, removes, duplicates, exchanges or renames one part at any depth, or inserts one of another file. */
 function changeParts(
   parts: readonly Part[],
   others: readonly Part[],

@@ -99,7 +99,6 @@ const webp: PartCodec = {
   format: (parts) => webpFile(...parts.map(formatRiff)),
 };
 
-/** Joins the sub-blocks of an image. */
 function joinSubBlocks(blocks: Buffer): Buffer {
   const parts: Buffer[] = [];
   for (let at = 0; at < blocks.length; at += 1 + blocks.readUInt8(at)) {
@@ -154,10 +153,7 @@ export const videoBoxes: PartCodec = {
   format: formatBoxes,
 };
 
-/**
- * Offsets in `iloc` do not change: if the meta box precedes the data and shrinks, a free box compensates. If it grows,
- * the offsets become wrong.
- */
+/** Keeps the offsets in `iloc`: a free box compensates a meta box that shrinks; one that grows makes them wrong. */
 const avif: PartCodec = {
   parse: (file) => {
     const parts = parseBoxes(file, 0, file.length);

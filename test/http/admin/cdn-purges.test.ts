@@ -124,8 +124,7 @@ describe('10 000 purged keys', () => {
     ['fastly', 10_000, 2, 80, [200]],
     // CloudFront does not report how many calls an invalidation takes.
     ['cloudfront', 10_000, 6, 20, [201, 400]],
-    // Short runs send a fraction of the keys, and get that fraction of the time in addition to the interval of the
-    // rounds.
+    // Short runs send a fraction of the keys, and get that fraction of the time plus the interval of the rounds.
     ['cloudflare', atScale(2_000, 10_000), atScale(6, 40), atScale(40, 200), [200]],
     ['bunny', atScale(100, 10_000), atScale(1.5, 75), atScale(200, 20_000), [204]],
   ] as const)(
@@ -205,7 +204,7 @@ describe('the tags of a purge', () => {
     [{ paths: ['/avatars/1/ab.webp?size=80'] }, '/avatars/1/ab.png', 0],
     [{ prefix: 'avatars/1/' }, '/avatars/1/ab.webp', 2],
     [{ prefix: 'guilds/1/users/2/avatars/' }, '/guilds/1/users/2/avatars/ab.webp', 5],
-  ])('%j include that of %s', async (payload, url, index) => {
+  ])('for %j include the tag of %s', async (payload, url, index) => {
     const { cdn, app, pass } = await useCdnApp('fastly');
     const tags = await tagsOf(app, url);
     await purge(app, payload);
@@ -268,7 +267,7 @@ describe('a purge', () => {
 });
 
 describe('pending purges', () => {
-  test('of a stopping process are continued at once by another, even after a damaged one', async () => {
+  test('of a stopping process are continued at once by another, even if the list also has a damaged purge', async () => {
     const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     await objects.write('purge-0000', Buffer.from('{'), 'absent');
     await objects.write('purges-0000', Buffer.from('{'), 'absent');
@@ -456,7 +455,7 @@ describe('a block', () => {
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
   });
 
-  test('is a 503 if it cannot be stored for the CDN, but stays in effect', async () => {
+  test('returns 503 if it cannot be stored for the CDN, but stays in effect', async () => {
     const { objects, app } = await useCdnApp('fastly', { settings });
     const write = objects.write.bind(objects);
     objects.write = async (name, ...rest) => {

@@ -81,7 +81,7 @@ describe('the metadata of an original', () => {
   it.each([
     ['an SVG', samples.svg, 'image/svg+xml'],
     ['nothing', Buffer.alloc(0), 'application/octet-stream'],
-  ])('report %s as a file', async (_, bytes, content_type) => {
+  ])('reports %s as a file', async (_, bytes, content_type) => {
     app.originals.put('attachments/1/2/clip.mp4', bytes);
     const body = { ...nullFields, size: bytes.length, content_type, kind: 'file' };
     expect(await app.request('attachments/1/2/clip.mp4')).toMatchObject({ status: 200, body });
@@ -145,7 +145,7 @@ describe('the metadata of an original', () => {
   it.each([
     [200, 40, 90, 1],
     [30, 160, 220, 0.5],
-  ])('have a placeholder with the colours and alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
+  ])('has a placeholder with the colours and alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
     const create = { width: 300, height: 20, channels: 4, background: { r, g, b, alpha } } as const;
     app.originals.put('avatars/1/ab12', await sharp({ create }).png().toBuffer());
     const { body } = await app.request('avatars/1/ab12');
@@ -160,7 +160,7 @@ describe('the metadata of an original', () => {
   });
 });
 
-describe('the work for metadata', () => {
+describe('the extraction of metadata', () => {
   it('reads at most three ranges and 256 KiB of a still', async () => {
     const app = await start();
     const large = noise(1000, 900);

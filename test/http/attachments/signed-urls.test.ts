@@ -7,8 +7,7 @@ import { enforced, signatureOf, signedPath } from '../../support/signed-urls.ts'
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
-// test/surface and docs/attachment-vectors.json check signatures and rejections. These tests need a clock or several
-// requests.
+// Signatures and rejections: test/surface and docs/attachment-vectors.json. These need a clock or several requests.
 
 /** Start of each test and expiry of its URLs, in Unix time. */
 const now = Date.UTC(2026, 0, 1) / 1000;
@@ -178,7 +177,7 @@ describe('a rejected URL', () => {
     },
   );
 
-  test('is served as a key that no original can have, which is remembered like other missing keys', async () => {
+  test('reads a key that no original can have, and is remembered like a missing key', async () => {
     const { app, request } = await start();
     for (const refuse of refusals) await request(`/${key}?width=9&${refuse(key)}`);
     const absent = expect.stringMatching(/^attachments\/x[0-9a-f]+\/x[0-9a-f]+\/[0-9a-f]+$/);

@@ -264,7 +264,7 @@ describe('blocks', () => {
     expect(socket.bytesRead).toBeLessThan(large.length);
   });
 
-  test('by one replica apply in another, one after the other', async () => {
+  test('written one after another all apply in a replica that starts later', async () => {
     const writing = await start();
     const keys = Array.from({ length: 12 }, (_, index) => `emojis/${index + 1}`);
     for (const key of keys) await block(writing, { keys: [key] });

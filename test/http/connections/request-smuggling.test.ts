@@ -17,8 +17,7 @@ const TEN = 'A\r\nxxxxxxxxxx\r\n';
 /** Closes the connection. If the server still understands it, it responds with a 204. */
 const LAST = 'OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
-// test/surface checks ambiguous requests. These rows need one packet, or are detected by the second request that
-// follows.
+// test/surface checks ambiguous requests. These rows need one packet, or are detected by the request that follows.
 it.each([
   ['400', 'HTTP/0.9', 'GET /avatars/0.png\r\n'],
   ['200 400', 'an invalid body', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n')],

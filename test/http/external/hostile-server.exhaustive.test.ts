@@ -121,24 +121,20 @@ const shown: Behaviours = {
 
 /** Invalid or untrustworthy responses. */
 const refused: Behaviours = {
-  // Lengths.
   'a negative length': picture('Content-Length: -1\r\n'),
   'a length that is not a number': picture('Content-Length: many\r\n'),
   'a length of 2^64': picture('Content-Length: 18446744073709551616\r\n'),
   'two lengths': picture(`${lengthField}Content-Length: 7\r\n`),
   'length and chunks': picture(`${lengthField}Transfer-Encoding: chunked\r\n`),
-  // Encodings.
   ...withEach(encodings, (encoding) => {
     const body = encoding === 'deflate' ? deflateSync(jpeg) : gzipSync(jpeg);
     return [`the encoding ${encoding}`, picture(`Content-Encoding: ${encoding}\r\n`, body)];
   }),
   'a transfer in gzip': picture('Transfer-Encoding: gzip, chunked\r\n', asChunk(gzipSync(jpeg))),
-  // Chunks.
   'a chunk with an invalid size': chunked('zz\r\n'),
   'a chunk of negative size': chunked('-5\r\nhello\r\n'),
   'a chunk of 2^64': chunked('10000000000000000\r\n', jpeg),
   'a chunk longer than its size': chunked('5\r\n', jpeg, '\r\n0\r\n\r\n'),
-  // Statuses.
   ...withEach(statuses, (code) => [`the status ${code}`, status(code)]),
   'an unsolicited range': respond(
     `206 Part\r\n${lengthField}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
@@ -148,7 +144,6 @@ const refused: Behaviours = {
     '206 Part\r\nContent-Type: multipart/byteranges; boundary=a\r\nContent-Length: 5\r\n',
     '--a--',
   ),
-  // Before the final response.
   'endless interim responses': endless(
     'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n',
   ),
@@ -156,21 +151,18 @@ const refused: Behaviours = {
     '101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n',
   ),
   'endless unsolicited 100s': endless('HTTP/1.1 100 Continue\r\n\r\n'),
-  // Heads.
   'a header of a megabyte': picture(`X-Large: ${'a'.repeat(1_048_576)}\r\n${lengthField}`),
   'an endless head': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
   'no head at all': send(jpeg),
   'a line of another protocol': send('SSH-2.0-OpenSSH_9.2\r\n'),
   'a field without a colon': picture('nonsense\r\n'),
   'a NUL in a field': picture('X-Nul: a\0b\r\n'),
-  // Redirects.
   ...withEach(redirects, (place) => [
     `a redirect to ${JSON.stringify(place)}`,
     status(302, `Location: ${place}\r\n`),
   ]),
   ...withEach([301, 303, 307, 308], (code) => [`a ${code} without a place`, status(code)]),
   'two locations': status(302, 'Location: /a\r\nLocation: /b\r\n'),
-  // Ends.
   'a reset before the head': (socket) => socket.resetAndDestroy(),
   'an end before the head': (socket) => socket.end(),
   'a reset after the head': (socket) => {
@@ -270,7 +262,7 @@ const rows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
 );
 
 test.each(rows)(
-  'has the expected outcome for a site, $use: $name',
+  'the response of a hostile site has the expected outcome, $use: $name',
   async ({ act, hangs, ...row }) => {
     const path = `/${site.behaviours.size}`;
     site.behaviours.set(path, act);

@@ -19,7 +19,7 @@ async function start(settings: Readonly<Record<string, string>> = {}) {
 
 // test/cache covers origins that fail, hang or send too little. These tests are for bodies that have begun.
 describe('an origin that fails during a body', () => {
-  it('gets a 502 if the requested range has not begun', async () => {
+  it('causes a 502 if the requested range has not begun', async () => {
     const app = await start();
     app.originals.alter = (object) => {
       const cause = new TypeError('Cannot read 10.0.0.1 of /srv/secret');

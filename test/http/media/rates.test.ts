@@ -95,7 +95,7 @@ describe('a client that has used up its rate limit', () => {
     expect(app.log.count(message)).toBe(2);
   });
 
-  it('is served without a render: hits, 304s, passthrough, rejections by header, errors', async () => {
+  it('still gets what needs no render: hits, 304s, passthrough, rejections by header, errors', async () => {
     app.originals.put('emojis/1', samples.png);
     app.originals.put('emojis/2', Buffer.from('no image'));
     app.originals.put('attachments/1/2/romeo.txt', samples.text);

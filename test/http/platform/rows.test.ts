@@ -7,8 +7,7 @@ import {
 } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
-// Contract §14: additional resources in platform mode. test/contract/leniency.test.ts checks invalid paths, and
-// test/http/admin/openapi-document.test.ts the documented responses.
+// Contract §14, resources of the platform. Invalid paths: contract/leniency; documented responses: openapi-document.
 
 const css = Buffer.from('body { color: rebeccapurple }\n');
 /** First bytes of an Ogg audio file. */

@@ -117,7 +117,7 @@ test('applies the limits of all uploads', async () => {
   expect(await uploads.list()).toEqual([]);
 });
 
-test('another or an absent bucket is the bucket of originals', async () => {
+test('an upload without a bucket, or to one other than the uploads bucket, becomes an original', async () => {
   const { app, list, uploads } = await useUploads({ settings: { UPLOADS_DIR_BUCKET: 'inbox' } });
   const put = async (key: string, bucket?: string) =>
     (await app.send('PUT', uploadTarget(key, { bucket }), body, 'hello')).status;

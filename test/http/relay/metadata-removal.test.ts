@@ -190,7 +190,7 @@ describe('in a bucket', () => {
   });
 });
 
-test('stores a part as sent, or rejects it if its capability demands removal', async () => {
+test('stores a part of a multipart upload as sent, or rejects it if its capability demands removal', async () => {
   const parts: Buffer[] = [];
   const app = await useTestApp({
     settings: {

@@ -9,8 +9,7 @@ import { findDeviations, isValidText, operationsOf } from '../../support/openapi
 import { samples } from '../../support/test-app.ts';
 import { capabilityOf, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
-// test/surface and docs/upload-vectors.json check capabilities and rejections. These tests check what is not sent,
-// stored or remembered.
+// Capabilities and rejections: test/surface, docs/upload-vectors.json. Here: what is not sent, stored or remembered.
 
 const relay = await useRelayApp({ settings: { RELAY_MAX_BYTES: '1000000' } });
 await relay.put('emojis/9', samples.png);

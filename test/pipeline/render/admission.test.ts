@@ -43,10 +43,7 @@ async function start(settings: Readonly<Record<string, string>>) {
   };
 }
 
-/**
- * Sends more requests than can wait; the excess is rejected immediately, since no render ends and the clock is
- * stopped.
- */
+/** Sends more requests than can wait. The excess is rejected at once: no render ends, and the clock is stopped. */
 async function fill(request: () => Promise<{ statusCode: number }>) {
   const rejected = new Set<Promise<{ statusCode: number }>>();
   const all = Array.from({ length: 100 }, () => {

@@ -34,12 +34,10 @@ export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}
   }
   /** Running apps, with the number of their loops that sleep. */
   const present = new Set<{ sleeping: number }>();
-  /** Opens another replica until the end of the test. */
   const open = async () => {
     const self = { sleeping: 0 };
     let gate = defer<void>();
     gate.resolve();
-    /** Resumes the app where `suspend` stopped it. */
     const resume = (): void => {
       gate.resolve();
       present.add(self);

@@ -76,7 +76,6 @@ export async function startCdnApi(name: CdnName, nowMs = (): number => performan
     statuses,
     /** Failures of the next calls, in order. */
     faults,
-    /** Number of calls without a complete response. */
     countPending: () => pending,
     /** Number of purges of each tag. */
     counts: () => {

@@ -14,7 +14,6 @@ type Settings = Readonly<Record<string, string>>;
 /** Storage of the block list that the replicas of a test share. */
 interface ListStorage {
   readonly settings: Settings;
-  /** Lists the names of files or objects. */
   readonly names: () => Promise<readonly string[]>;
   readonly put: (name: string, bytes: Uint8Array) => Promise<unknown>;
   readonly listName: string;

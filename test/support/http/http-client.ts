@@ -6,11 +6,7 @@ export type ClientResponse = Awaited<ReturnType<SendRequest>>;
 /** Sends a request with the exact target: `..` is not resolved. */
 export type SendRequest = ReturnType<typeof createClient>;
 
-/**
- * Creates a client with its own connections to a local port, for valid requests; raw-http.ts sends invalid ones.
- *
- * @param options with a trusted certificate (`connect.ca`), the client uses TLS
- */
+/** Creates a client with connections of its own, over TLS with `connect.ca`. raw-http.ts sends invalid requests. */
 export function createClient(
   port: number,
   options: Agent.Options & { readonly connect?: { readonly ca?: Buffer } } = {},

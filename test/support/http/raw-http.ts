@@ -42,10 +42,7 @@ export function collect(socket: Socket) {
   return { bytes, allBytes };
 }
 
-/**
- * Sends bytes and collects the response until the server closes the connection: requests need
- * `Connection: close`, or must be invalid.
- */
+/** Sends bytes, and collects the response until the server closes: add `Connection: close` to valid requests. */
 export async function sendBytes(
   port: number,
   bytes: string | Buffer,

@@ -7,10 +7,9 @@ export interface WireResponse {
 }
 
 /**
- * Reads the first response in `bytes`.
+ * Reads the first response in `bytes`, and returns it with the bytes after it; `undefined` while it is incomplete.
  *
  * @param isHead whether the request was a HEAD, so no body follows
- * @returns the response and the bytes after it; `undefined` while it is incomplete
  * @throws Error for anything that is not exactly HTTP/1.1, and for an interim response (1xx)
  */
 export function readResponse(
@@ -27,11 +26,7 @@ export function readResponse(
   return { response: { status, headers, body }, rest: afterHead.subarray(length) };
 }
 
-/**
- * Reads all responses of a connection without HEAD requests.
- *
- * @throws Error if one is not exactly HTTP/1.1, or is truncated
- */
+/** Reads all responses of a connection without HEAD requests. Throws if one is truncated, or not exactly HTTP/1.1. */
 export function readResponses(bytes: Buffer): readonly WireResponse[] {
   if (bytes.length === 0) return [];
   const read = readResponse(bytes, false);

@@ -2,7 +2,6 @@ import { gifLoop, join, type Size, u16le } from '../../formats/containers.ts';
 import { BitWriter } from '../../hostile/bombs/bomb.ts';
 import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 
-/** One image of a GIF, pixel by pixel. */
 interface DrawnFrame {
   readonly left?: number;
   readonly top?: number;
@@ -45,11 +44,7 @@ function drawFrame(frame: DrawnFrame, indexBits: number): Buffer {
   return join(...blocks, ',', box, 0, compressIndices(pixels, Math.max(2, indexBits)));
 }
 
-/**
- * Compresses indices (GIF89a, appendix F), with code size and sub-blocks.
- *
- * @param clears whether a full table is cleared, or used to the end
- */
+/** Compresses indices (GIF89a, appendix F), with code size and sub-blocks. `clears`: whether to clear a full table. */
 export function compressIndices(
   pixels: readonly number[],
   rootBits: number,

@@ -9,7 +9,6 @@ export interface HeifItem {
   readonly data: Uint8Array;
   /** Property boxes; items that share a buffer share the property. */
   readonly properties: readonly Uint8Array[];
-  /** References to other items. */
   readonly references?: readonly (readonly [type: string, ids: readonly number[]])[];
 }
 
@@ -45,9 +44,7 @@ export const EXTENTS_OUTSIDE = [
 
 /** Deviations from a usual or correct file. */
 export interface HeifChoices {
-  /** Major and compatible brands. */
   readonly brands?: readonly [major: string, compatible: string];
-  /** Id of the primary item. */
   readonly primary?: number;
   /** Additional boxes in the meta box. */
   readonly extraBoxes?: readonly Uint8Array[];

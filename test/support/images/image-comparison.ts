@@ -59,11 +59,7 @@ export async function decodeImage(bytes: Uint8Array) {
   };
 }
 
-/**
- * Compares size, frames, timing and pixels of two images.
- *
- * @returns differences, one sentence each
- */
+/** Compares size, frames, timing and pixels of two images. Returns differences, one sentence each. */
 export function compareImages(
   expected: DecodedImage,
   actual: DecodedImage,

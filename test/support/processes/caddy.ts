@@ -7,9 +7,7 @@ import { findFreePorts } from './local-server.ts';
 
 /**
  * Starts Caddy with the recommended file until the end of the test or file. Only hosts, the upstream's port and global
- * options are replaced, and each must be found.
- *
- * @returns `port` of Darkroom's own hosts; `mediaPort` of the host that serves Darkroom below `/media/`
+ * options are replaced, and each must be found. The host at `mediaPort` serves Darkroom below `/media/`.
  */
 export async function useCaddy(upstreamPort: number) {
   const [port = 0, mediaPort = 0] = await findFreePorts(2);

@@ -27,11 +27,7 @@ export function startDarkroom(
   return { child, stderr: () => stderr, ended };
 }
 
-/**
- * Runs the command line to its end, as `npx darkroom` does.
- *
- * @param options `environment`: all variables except PATH
- */
+/** Runs the command line to its end, as `npx darkroom` does. `environment` has all variables except PATH. */
 export async function runDarkroom(
   args: readonly string[],
   options: { readonly environment?: Environment; readonly stdin?: Uint8Array } = {},

@@ -19,11 +19,8 @@ const START_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
 /**
- * Mounts a directory through FUSE.
- *
- * @param mounted mount point, an empty directory
- * @param directory a directory that is not empty
- * @returns `undefined` without /dev/fuse, or Debian's `fuse3` and `python3-fusepy`
+ * Mounts `directory`, which must not be empty, through FUSE at the empty directory `mounted`. Returns `undefined`
+ * without /dev/fuse, or Debian's `fuse3` and `python3-fusepy`.
  */
 export async function mountFaultyDisk(mounted: string, directory: string) {
   if (!existsSync('/dev/fuse') || !existsSync(PYTHON)) return undefined;

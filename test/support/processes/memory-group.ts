@@ -23,9 +23,7 @@ const controllers = [
 
 /**
  * Creates a cgroup with a memory limit until the end of the test: below this process's own group, or below the nearest
- * parent that delegates its memory controller (cgroup v2).
- *
- * @returns `undefined` if this machine does not permit it
+ * parent that delegates its memory controller (cgroup v2). Returns `undefined` if this machine does not permit it.
  */
 export function useMemoryGroup(limitBytes: number) {
   const own = readFileSync('/proc/self/cgroup', 'utf8');

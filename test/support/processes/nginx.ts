@@ -14,11 +14,8 @@ const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 type Values = Readonly<Record<string, string>>;
 
 /**
- * Starts nginx with `darkroom.conf` inside Debian's nginx.conf, until the end of the test or file. Only ports, paths and
- * the certificate are replaced, and each must be found.
- *
- * @param upstreamPort port of Darkroom or a stand-in
- * @param isPlatform whether Darkroom replaces the platform's media service
+ * Starts nginx with `darkroom.conf` inside Debian's nginx.conf, until the end of the test or file. Only ports, paths
+ * and the certificate are replaced, and each must be found. `isPlatform`: it replaces the platform's media service.
  */
 export async function useNginx(upstreamPort: number, isPlatform = false) {
   const nginx = await run('darkroom.conf', (port, plainPort, unusedPort) => ({
@@ -53,11 +50,7 @@ function upstreams(first: number, second: number): Values {
   };
 }
 
-/**
- * Starts nginx with `darkroom-replicas.conf`.
- *
- * @param replicaPorts one for each replica in the file: nginx cannot resolve the host of another one
- */
+/** Starts nginx with `darkroom-replicas.conf`. Each of its replicas needs a port: nginx cannot resolve their hosts. */
 export async function useNginxForReplicas(replicaPorts: readonly number[]) {
   const replicas = replicaPorts.map((replica, at) => [
     `server darkroom-${at + 1}:3000 `,

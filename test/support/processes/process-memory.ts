@@ -23,11 +23,7 @@ export function residentBytes(pid: number): number {
   return bytes;
 }
 
-/**
- * Watches how much the memory of a process grows from now on.
- *
- * @returns stops watching, and returns the maximum growth in bytes
- */
+/** Watches the memory of a process. The returned function stops watching, and returns the maximum growth in bytes. */
 export function watchGrowth(pid: number): () => number {
   const before = residentBytes(pid);
   let most = before;

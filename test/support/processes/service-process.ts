@@ -8,11 +8,9 @@ import { treeOf } from './worker-ids.ts';
 export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
 
 /**
- * Starts the service on a free port with these variables only. By default, one worker runs and the explorer is off.
- *
- * @param options `openFiles`: limit of open files; `isPidOne`: runs as the first process of a PID namespace, as in a
- *   container without init; `membersFile`: file with the processes of a cgroup to start in
- * @throws Error with the output, if the service exits
+ * Starts the service on a free port with these variables only; throws with the output if it exits. By default, one
+ * worker runs and the explorer is off. With `isPidOne`, the service is the first process of a PID namespace, as in a
+ * container without init. `openFiles` limits open files; `membersFile` lists the processes of the cgroup to start in.
  */
 export async function startService(
   environment: Readonly<Record<string, string>>,

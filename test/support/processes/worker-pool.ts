@@ -126,7 +126,6 @@ export function sharePool(options: TestPoolOptions = {}) {
     get pool() {
       return pool;
     },
-    /** Counters of this test. */
     counted: () => pool.renderer.counters,
   };
 }

@@ -25,9 +25,7 @@ declare module 'vitest' {
 /**
  * Starts a monitor, one OSD in memory and a RADOS gateway once per run, from Debian's packages `ceph-mon`, `ceph-osd`,
  * `ceph-common` and `radosgw`. Needs no systemd, root or fixed port; its processes end if this process is killed.
- *
- * @returns stops the processes, and removes their files
- * @throws Error with the last lines of the logs, if the cluster does not start
+ * Throws with the last lines of the logs if the cluster does not start.
  */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-ceph-'));

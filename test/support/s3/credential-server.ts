@@ -14,11 +14,7 @@ const { AWS_ACCESS_KEY_ID: keyId, AWS_SECRET_ACCESS_KEY: secret } = LOCAL_CREDEN
 
 const TOKEN = 'token-of-a-session';
 
-/**
- * Starts an endpoint of credentials until the end of the test, and points the environment only at it.
- *
- * @param lifetimeMs validity of the credentials
- */
+/** Starts an endpoint of credentials until the end of the test, and points the environment only at it. */
 export async function useCredentialServer(source: CredentialSource, lifetimeMs = 3_600_000) {
   let silence: { readonly kind: Silence; times: number } | undefined;
   let requests = 0;

@@ -41,7 +41,6 @@ export class FaultProxy {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Number of open connections. */
   get connections(): number {
     return this.#clients.size;
   }

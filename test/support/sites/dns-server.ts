@@ -17,11 +17,7 @@ const CNAME = 5;
 /** Maximum number of aliases in one response; ends a loop of aliases. */
 const MAX_ALIASES = 16;
 
-/**
- * Starts a DNS server (RFC 1035 §4.1) that returns NXDOMAIN for unknown names. Like a resolver, it follows aliases.
- *
- * @returns address as a resolver accepts it: `127.0.0.1:5353`
- */
+/** Starts a DNS server (RFC 1035 §4.1). Like a resolver, it follows aliases; unknown names get NXDOMAIN. */
 export async function useDnsServer(names: DnsNames, hold?: Hold): Promise<string> {
   const socket = createSocket('udp4');
   let isOpen = true;

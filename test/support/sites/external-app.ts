@@ -69,7 +69,6 @@ export async function useExternalApp({
     urlOf,
     /** Requests any target from the service. */
     requestTarget: client,
-    /** Requests any URL through the service. */
     requestUrl,
     /** Requests a path of the site through the service. */
     request: (path: string, ...rest: [query?: string, options?: Parameters<SendRequest>[1]]) =>
