@@ -13,7 +13,7 @@ export const periods = {
   failedWith: 5_000,
   siteFailed: 60_000,
   staleIfError: 86_400_000,
-  /** 415 and 422; a late render of the same request; costlier renders, or three lost workers, of the original. */
+  /** Duration of a 415 or 422, of a 504, and of the record of an original's late renders and lost workers. */
   refused: 300_000,
   late: 60_000,
   original: 600_000,

@@ -23,7 +23,7 @@ test.each([
   'CONTRIBUTING.md',
   'CODE_OF_CONDUCT.md',
   ...readdirSync(forms).map((file) => join(forms, file)),
-])('%s links to that repository', (file) => {
+])('%s links to the repository in package.json', (file) => {
   const links = read(file).match(/https:\/\/github\.com\/[\w-]+\/[\w-]+/g) ?? [];
   expect(links.filter((link) => link !== address)).toEqual([]);
 });

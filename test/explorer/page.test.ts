@@ -152,6 +152,6 @@ test.each([
   [file, '/attachments/1/2/cat%20photo.final.png', 'cat photo.final.png'],
   [file, '/attachments/1/2/cat.final.png?format=webp', 'cat.final.webp'],
   [file, '/attachments/1/2/README?format=webp', 'README.webp'],
-] as const)('%o of %s is %s', (format, target, text) => {
+] as const)('the text by %o for %s is %s', (format, target, text) => {
   expect(format(target)).toBe(text);
 });

@@ -65,7 +65,7 @@ testVerdicts('too many are rejected', 'corrupt', {
 });
 
 testVerdicts(
-  'an ordinary number in a HEIF file is accepted',
+  'a number below the limit in a HEIF file is accepted',
   { widthPx: 1, heightPx: 1 },
   {
     associations: withBox('iprp', associations(19_000)),
@@ -92,7 +92,7 @@ test('the counter of steps counts each round of a loop', async () => {
   });
 });
 
-describe('a file whose counts multiply', () => {
+describe('parsing a file whose counts multiply:', () => {
   const files = [
     ...Object.entries(largestTables).map(([name, make]) => [name, MAX_STEPS, make] as const),
     ...Object.entries(heifTables).map(([name, make]) => [name, MAX_HEIF_STEPS, make] as const),

@@ -43,7 +43,7 @@ export function testVerdicts(
   });
 }
 
-/** Reads the header; throws errors other than the documented one. */
+/** Returns the verdict on a file; throws undocumented errors. */
 export function verdictOn(bytes: Uint8Array): Verdict {
   try {
     return readImageHeader(bytes) ?? 'unsupported';

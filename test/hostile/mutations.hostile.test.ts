@@ -63,7 +63,7 @@ describe(`seed ${seed}`, () => {
   }
 
   test.each(images)(
-    'mutations of $name',
+    'mutations of $name are rejected, or served correctly',
     async (kind) => {
       expect(kind.files.length).toBeGreaterThan(5);
       const count = Number(HOSTILE_MUTATIONS ?? 5_000);
@@ -74,7 +74,7 @@ describe(`seed ${seed}`, () => {
 
   describe.skipIf(!hasFfmpeg)('(ffmpeg is installed)', () => {
     test.each(videos)(
-      'mutations of $name',
+      'mutations of $name are rejected, or served correctly',
       async (kind) => void (await shootAll(kind, Number(HOSTILE_VIDEOS ?? 200))),
       3_600_000,
     );

@@ -66,8 +66,11 @@ test.each<[what: string, isRight: boolean, original: Buffer, target: string, Res
   ],
   ['another file', false, photo, file, ok(webp, 'jpeg')],
   ['a rejected passthrough', false, photo, file, refuse(422, 'MEDIA_TOO_LARGE')],
-])('the verdict: %s is right: %s', async (_, isRight, original, target, [status, type, body]) => {
-  const headers = new Headers({ 'content-type': type, 'x-content-type-options': 'nosniff' });
-  const response = { status, headers, body: Buffer.from(body) };
-  expect((await findDefects(original, target, response)).length === 0).toBe(isRight);
-});
+])(
+  'the check of responses accepts %s: %s',
+  async (_, isRight, original, target, [status, type, body]) => {
+    const headers = new Headers({ 'content-type': type, 'x-content-type-options': 'nosniff' });
+    const response = { status, headers, body: Buffer.from(body) };
+    expect((await findDefects(original, target, response)).length === 0).toBe(isRight);
+  },
+);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { InlineOriginals } from '../../src/storage/inline-originals.ts';
 
-test('keeps the bytes of requests until the last user releases them', async () => {
+test('keeps the bytes of an original in a request body until its last user frees them', async () => {
   const originals = new InlineOriginals();
   const bytes = Buffer.from('some bytes');
   const [one, other] = [originals.add(bytes), originals.add(Buffer.from(bytes))];

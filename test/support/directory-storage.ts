@@ -10,7 +10,7 @@ export { DirectoryObjects } from '../../src/storage/filesystem/shared-objects.ts
 
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
-/** Opens a directory of originals. While the file `marker` is missing, no original is reported as missing. */
+/** Opens a directory of originals. While the file `marker`, if set, does not exist, no original is reported as missing. */
 export async function openDirectoryStorage(directory: string, marker?: string) {
   const storageMarker = marker === undefined ? undefined : new StorageMarker(directory, marker);
   const root = await RootDirectory.open(directory, storageMarker);

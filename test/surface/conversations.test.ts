@@ -29,7 +29,7 @@ import { startSurfaceSite } from './surface-site.ts';
 import { createSurfaceStorage, type SurfaceStorage } from './surface-storage.ts';
 import { openWire, scriptOf, type Wire } from './wire.ts';
 
-/** Last request of a conversation: an extra response before it would arrive instead. */
+/** Last request of a conversation: an extra response to an earlier one would arrive instead of its own. */
 const SENTINEL = 'GET /avatars/5.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 /** Small, so that uploads can exceed it. */

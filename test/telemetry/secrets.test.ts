@@ -163,7 +163,7 @@ test('the log of the process contains no secret', async () => {
 });
 
 test.each(atScale(hostile.slice(0, 1), hostile))(
-  'redacts a hostile line in time, and keeps it JSON (%#)',
+  'redacts a hostile line in linear time, and keeps it JSON (%#)',
   async (text) => {
     const { url } = await useOtlpReceiver();
     const startMs = performance.now();

@@ -39,7 +39,7 @@ test.each<[string, header: object, body?: string]>([
   ['a picture', rendered, 'x'],
   ['a frame', decode(), 'x'],
   ['metadata', inspected()],
-])('accepts a message without its unknown fields: %s', (_, header, body) => {
+])('accepts a message, and drops its unknown fields: %s', (_, header, body) => {
   const message = parse({ ...header, more: 'x' }, body);
   expect(message).toMatchObject(header);
   expect(message).not.toHaveProperty('more');

@@ -70,7 +70,7 @@ describe('a job whose original is read by ranges', () => {
   });
 });
 
-test('a job whose worker dies while it receives a frame fails with the exit, not with the broken channel', async () => {
+test('a job whose worker dies while it receives a frame fails because of the exit, not the broken channel', async () => {
   const channel = new Duplex({
     read: () => undefined,
     write: (_chunk, _encoding, done) => setImmediate(done, new Error('write EPIPE')),

@@ -38,7 +38,7 @@ describe('a cleaned GIF', () => {
     await expectSamePicture(cleaned, file);
   });
 
-  test('has sub-blocks of any total length', () => {
+  test('has no secret in sub-blocks of any total length', () => {
     for (let length = 1; length <= 255; length += 1) {
       const extension = join('!\xfe', subBlocks(255, length, 2));
       expectNoSecret(gif(extension), cleanInAnyChunks(gif(extension)));

@@ -85,7 +85,7 @@ describe('a cleaned HEIC or AVIF', () => {
     expectNoSecret(byFile, cleanInAnyChunks(byFile));
   });
 
-  test('has no items of entries of early versions, which have a media type', () => {
+  test('has no items with entries of version 0, which have a media type', () => {
     const entry = fullBox('infe', 0, 0, u16be(1), u16be(0), `\0application/rdf+xml\0`);
     const file = join(fileType, itemIndex(1, 6, entry));
     const cleaned = cleanInAnyChunks(file);

@@ -172,7 +172,7 @@ describe('10 000 purged keys', () => {
     ['fastly', 0],
     ['bunny', 200],
     ['cloudfront', 1_000],
-  ] as const)('at %s are followed by a block within %i ms', async (name, withinMs) => {
+  ] as const)('at %s delay a later block by at most %i ms', async (name, withinMs) => {
     const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const payload of largePurges(1_000)) await purge(app, payload);
@@ -253,7 +253,7 @@ describe('a purge', () => {
     expect(objects.textOf(`purge-${id}`)).toContain(tag);
   });
 
-  test('gets a 503 if it cannot be stored; only stored purges are sent to the CDN', async () => {
+  test('returns 503 if it cannot be stored; only stored purges are sent to the CDN', async () => {
     const { cdn, objects, app, pass } = await useCdnApp('fastly');
     const id = await purge(app, { assets: ['icons/1/ab'] });
     objects.failure = new Error('the bucket is gone');

@@ -7,7 +7,7 @@ import { samples } from '../../support/test-app.ts';
 /** Interval between the rounds: TRANSFORM_TIMEOUT_MS and 30 s. */
 const SECOND_ROUND_MS = 45_000;
 
-test('a purge whose stored state is confirmed by a 412 stays with its process', async () => {
+test('a process keeps its purge if the response to a write is lost and the retry gets a 412', async () => {
   const { cdn, app, objects, pass, clock } = await useCdnApp('fastly');
   const write = objects.write.bind(objects);
   let lost = 0;

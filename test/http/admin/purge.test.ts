@@ -103,8 +103,11 @@ describe('the admin listener', () => {
     ['DELETE', '/blocks', 'Blocking is off: set BLOCKLIST.'],
     ['GET', '/purges', 'No CDN in front is configured: set EDGE.'],
     ['GET', '/purges/x', 'No CDN in front is configured: set EDGE.'],
-  ] as const)('%s %s returns the setting that it needs', async (method, url, message) => {
-    const response = await app.requestAdmin(url, { method, headers: withToken });
-    expect([response.statusCode, response.json()]).toEqual([404, { code: 'NOT_FOUND', message }]);
-  });
+  ] as const)(
+    'the error for %s %s names the setting that enables it',
+    async (method, url, message) => {
+      const response = await app.requestAdmin(url, { method, headers: withToken });
+      expect([response.statusCode, response.json()]).toEqual([404, { code: 'NOT_FOUND', message }]);
+    },
+  );
 });

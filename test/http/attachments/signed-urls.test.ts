@@ -73,7 +73,7 @@ describe('a signed URL', () => {
   });
 
   test.each([200, 422])(
-    'that expires during its render forbids caching of its %s',
+    'that expires during its render returns an uncacheable %s',
     async (status) => {
       const render = async () => {
         service.time = later + 1;

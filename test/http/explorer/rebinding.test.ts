@@ -22,7 +22,7 @@ test.each([
   ['media.example', networks, false] as const,
   [undefined, networks, false] as const,
 ])(
-  'reports for host %s at %j whether the request was rebound: %s',
+  'detects DNS rebinding by the host %s at the addresses %j: %s',
   (host, addresses, isRebinding) => {
     for (const localAddress of addresses) {
       const headers = host === undefined ? {} : { host };

@@ -167,7 +167,7 @@ test('skips an unsolicited 100 (Continue) of a site, also on a reused connection
   expect(app.site.countConnections()).toBe(1);
 });
 
-describe('502', () => {
+describe('a 502', () => {
   test('is the same response for every forbidden or failing URL', async () => {
     app.site.handlers.set('/broken', (_request, response) => response.writeHead(500).end());
     app.resolver.set('evil.test', ['10.0.0.1']);

@@ -56,7 +56,7 @@ test('four concurrent passthroughs of a video of 500 MiB take constant memory', 
   expect(grownBytes).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
 });
 
-test('serves a distant range of such a video, and rejects a longer video', async () => {
+test('serves a distant range of a video of 500 MiB, and rejects a longer video', async () => {
   expect(await receive(500, { range: `bytes=${LARGE_BYTES - 100}-` })).toBe(100);
   expect((await fetch(service.origin + pathOf(501))).status).toBe(422);
 });

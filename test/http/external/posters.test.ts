@@ -97,8 +97,8 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   );
 
   test.each([
-    ['a short one', 3_000_000, 200],
-    ['a long one', 300_000_000, 422],
+    ['after 3 MB', 3_000_000, 200],
+    ['after 300 MB', 300_000_000, 422],
   ])(
     'without a declared length has a poster if its index is within the limit: %s',
     async (_, gap, expected) => {
@@ -160,7 +160,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   test.each([
     ['a part of another version', { 'content-range': 'bytes 0-9/99', 'content-length': '10' }],
     ['an encoded part', { 'content-encoding': 'gzip' }],
-  ])('is a 502 if the site sends %s', async (_, headers) => {
+  ])('returns 502 if the site sends %s', async (_, headers) => {
     const { request, site, serve } = await usePosterApp();
     const handle = serveSparse(
       serve('/clip.mp4', layouts['an MP4 with its index last'](3_000_000)),
@@ -246,7 +246,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('is sent unchanged, or rejected, without a format', async () => {
+  test('without a format is sent unchanged, or rejected if a size or quality needs a render', async () => {
     const { request, serve } = await usePosterApp();
     serve('/clip.mp4', memorySource(clip));
     for (const query of ['', 'quality=high', 'quality=lossless', 'animated=true']) {
@@ -335,7 +335,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(site.requests.every(({ headers }) => headers['cdn-loop'] !== undefined)).toBe(true);
   });
 
-  test('is a 504 if it stalls, remembered for the site', async () => {
+  test('returns 504 if it stalls, which is remembered for the site', async () => {
     const { request, site } = await usePosterApp({ limits: { bodyTimeoutMs: 300 } });
     let requests = 0;
     for (const path of ['/parts.mp4', '/whole.mp4']) {

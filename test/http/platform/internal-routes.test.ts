@@ -70,7 +70,7 @@ it('returns the metadata of an upload, and reads it again each time', async () =
   expect((await request(subject)).json().content_hash).toBe(hash('sha256', samples.png));
 });
 
-it('returns the same for media in the body, and ignores a prefix up to a comma', async () => {
+it('returns the same for media in base64 in the body, also as a data URL', async () => {
   const { type, base64 } = sent(samples.animatedGif);
   const plain = await request({ type, base64, with_base64: true });
   const { delay = [] } = await sharp(samples.animatedGif).metadata();
@@ -126,7 +126,7 @@ test.each<[string, Uint8Array, object]>([
     { format: 'apng', animated: true },
   ],
   ['a picture of the maximum width', await flat(16_384), { format: 'png', width: 16_384 }],
-  ['a wider one', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
+  ['a picture above the maximum width', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
 ])("returns the metadata of %s in the platform's format", async (_, bytes, expected) => {
   await upload('a', bytes);
   expect((await request(uploaded('a'))).json()).toMatchObject(expected);

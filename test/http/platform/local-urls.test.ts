@@ -68,7 +68,7 @@ describe('a URL of this service', () => {
   test.each([
     ...['/', '', '/nowhere', '/v1/relay/attachments/1/2/a?t=x', '//avatars/1/ab12.png'],
     ...['/external/', `/external/${'A'.repeat(43)}/https/site.test/cat.png`],
-  ])('%s, which is not media of this service, is a 502 like any other', async (path) => {
+  ])('%s, which is not media of this service, returns 502 like any failing URL', async (path) => {
     shared.resolver.set('evil.test', ['10.0.0.1']);
     expect(await shared.requestExternally(`${CDN}${path}`)).toEqual(
       await shared.requestExternally('http://evil.test/'),

@@ -64,7 +64,7 @@ test.each([
   expect((await strict.get(target)).statusCode).toBe(404);
 });
 
-test('the admin listener purges these resources and returns their metadata, only in platform mode', async () => {
+test('the admin listener purges resources of the platform and returns their metadata, only in platform mode', async () => {
   for (const [COMPATIBILITY, status] of [
     ['fluxer', 200],
     ['none', 400],

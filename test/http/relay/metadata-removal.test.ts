@@ -239,7 +239,7 @@ test('stores nothing of an upload that ends early', async () => {
   await expect.poll(relay.list).toEqual([]);
 });
 
-test('the metadata of the original has the outcome until it is purged or replaced', async () => {
+test('the metadata of an original includes the outcome until the original is purged or replaced', async () => {
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings } });
   const key = 'avatars/1/ab12';
   const report = async () => {
@@ -261,7 +261,7 @@ test('the metadata of the original has the outcome until it is purged or replace
   expect(await report()).toBeUndefined();
 });
 
-test('counts outcomes', async () => {
+test('counts the outcomes of metadata removal', async () => {
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings } });
   const bodies = [photo, photo, plainPhoto, samples.text, truncatedPhoto];
   for (const [index, body] of bodies.entries()) {

@@ -137,7 +137,7 @@ describe('a storage', () => {
       throw failure;
     });
 
-  test('that fails is a 502, and the log has the reason', async () => {
+  test('that fails causes a 502, and the log has the reason', async () => {
     await start(() => Promise.reject(new Error('the disk is full')));
     const target = uploadTarget('emojis/1');
     const { status, body } = await relay.app.send('PUT', target, { 'Content-Length': '0' });
@@ -147,7 +147,7 @@ describe('a storage', () => {
     expect(relay.app.log.errors).toMatchObject([{ err }]);
   });
 
-  test('that hangs is a 504, not an error of the client', async () => {
+  test('that hangs causes a 504, not an error of the client', async () => {
     await startHanging(new Error('stopped'));
     const socket = await begin('attachments/1/1/a', 600_000);
     const closed = restOf(socket);

@@ -29,7 +29,7 @@ test.each([
   [413, 'PAYLOAD_TOO_LARGE', to(KEY), tooMany],
   [409, 'MEDIA_EXISTS', uploadTarget('emojis/9'), {}],
 ])(
-  'a body that is rejected with %i %s is never requested',
+  'an upload that is rejected with %i %s gets the error instead of a 100 (Continue)',
   async (status, code, target, headers) => {
     const before = await relay.list();
     const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer wrong' };
@@ -59,7 +59,7 @@ test.each([
     {},
     errorRegistry.ACCESS_DENIED.message,
   ],
-])('an upload with %s gets the reason', async (_, target, headers, message) => {
+])('the error for an upload with %s has the reason', async (_, target, headers, message) => {
   const sent = { 'Content-Length': '5', ...headers };
   const { body } = await relay.app.send('PUT', target, sent, 'hello');
   expect(JSON.parse(body.toString()).message).toBe(message);

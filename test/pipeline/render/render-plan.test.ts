@@ -134,7 +134,7 @@ describe('a plan', () => {
     ['a gif as a WebP', rewritable, lossless, rewrite(false)],
 
     ['the still of damaged frames', faulty, `${avatar}.png`, rendered],
-    ['that still in another format', faulty, `${avatar}.webp`, rendered],
+    ['the still of damaged frames in another format', faulty, `${avatar}.webp`, rendered],
     ['damaged frames', faulty, `${avatar}.gif`, refusal('no image data')],
     ['a damaged default image', { ...apng, dataError }, `${avatar}.png`, refusal(dataError)],
     ['a damaged still', { dataError }, `${avatar}.png?size=240`, refusal(dataError)],
@@ -155,7 +155,7 @@ describe('a plan', () => {
     ['frames with the maximum pixels', { ...long, heightPx: 833 }, `${avatar}.gif`, rendered],
     ['a decoded frame with too many pixels', wide, `${avatar}.gif`, tooLarge],
     ['an unmodified frame with too many pixels', wide, `${avatar}.gif?size=1024`, tooLarge],
-    ['one frame of such an animation', long, `${avatar}.png`, rendered],
+    ['one frame of an animation with too many pixels', long, `${avatar}.png`, rendered],
     [
       'too many frames, though only one is decoded',
       { ...gif, frames: 101 },
@@ -227,7 +227,13 @@ describe('the cost', () => {
     ['an avatar', 'jpeg', [1024, 1024], '/avatars/1/a.webp?size=80', 'light'],
     ['an emoji', 'png', [128, 128], '/emojis/1.webp?size=48', 'light'],
     ['a phone photo that its decoder reduces', 'jpeg', [4000, 3000], '/icons/1/a.webp', 'light'],
-    ['one that it cannot reduce', 'jpeg', [4000, 3000], '/attachments/1/2/a?width=2100', 'heavy'],
+    [
+      'a phone photo that its decoder cannot reduce',
+      'jpeg',
+      [4000, 3000],
+      '/attachments/1/2/a?width=2100',
+      'heavy',
+    ],
     [
       'an animation of 24 frames',
       'webp',

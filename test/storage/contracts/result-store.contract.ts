@@ -34,7 +34,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     const writeText = (address: ResultAddress, text: string): Promise<void> =>
       store.write(address, resultOf(text));
 
-    test('a rendering is read as it was written, and its size is reported once before, only on a hit', async () => {
+    test('a rendering is read as it was written; only on a hit, its size is reported before the read', async () => {
       const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 31) & 0xff));
       await store.write(addressOf(), { body, mimeType: 'image/gif' });
       const sizes: number[] = [];

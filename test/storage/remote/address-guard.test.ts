@@ -68,11 +68,14 @@ describe('the address guard', () => {
     '64:ff9b:1:8:8:808::',
     '64:ff9b:1:0:8:808:800:0',
     '64:ff9b:1::808:808',
-  ])('refuses to connect to %s, which may embed one, regardless of allowed networks', (address) => {
-    const rules = { blockedNetworks: ['8.8.8.8/32'], allowedNetworks: ['::/0'] };
-    expect(rejectionOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
-    expect(rejectionOf(address, rules)).toBe('blocked network');
-  });
+  ])(
+    'refuses to connect to %s, which may embed a blocked address, regardless of allowed networks',
+    (address) => {
+      const rules = { blockedNetworks: ['8.8.8.8/32'], allowedNetworks: ['::/0'] };
+      expect(rejectionOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
+      expect(rejectionOf(address, rules)).toBe('blocked network');
+    },
+  );
 
   test('rejects the addresses of a blocked IPv6 network, and no others', () => {
     const rules = { blockedNetworks: ['2606:4700::/32'] };

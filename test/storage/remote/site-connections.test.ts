@@ -152,7 +152,7 @@ describe('a name server that responds for only one family', () => {
     responded.resolve();
   });
 
-  test('is waited for if the other family has no address', async () => {
+  test('delays a request whose other family has no address', async () => {
     let isBuffered = false;
     const sites = await openNamedSites(['127.0.0.1'], (_, version) => {
       if (version === 6) return undefined;

@@ -89,7 +89,7 @@ describe('the file of a rendering', () => {
     expect(parseResultFile(withHead(head), address)).toBeUndefined(),
   );
 
-  test('has a head of at most 32 KiB, even if its checksum is correct', () => {
+  test('is rejected if its head is longer than 32 KiB, even if its checksum is correct', () => {
     const longest = 32 * 1024 - headOf('image/png', '').length;
     const parse = (length: number) => {
       const key = 'k'.repeat(length);

@@ -55,7 +55,7 @@ describe('an original in a bucket', () => {
   };
 
   test.each([403, 404, 500])(
-    'is an ORIGIN_ERROR if an error of status %i never ends, and is read up to a limit',
+    'is an ORIGIN_ERROR if the body of a %i never ends; the body is read up to a limit',
     async (status) => {
       let sentBytes = 0;
       let sending: Promise<void> | undefined;
@@ -223,17 +223,20 @@ describe('a rendering in a bucket', () => {
   test.each([
     ['nothing', () => undefined],
     ['half', (it: ServerResponse) => it.writeHead(200, { 'Content-Length': 99 }).write('DKR1')],
-  ])('aborts its request by the signal after the server has sent %s', async (_name, begin) => {
-    const controller = new AbortController();
-    let closed: Promise<unknown> | undefined;
-    const { store } = await open((_, response) => {
-      closed = once(response, 'close');
-      begin(response);
-      setTimeout(() => controller.abort(new Error('gone')), 50);
-    });
-    await expect(store.read(address, controller.signal, ignoreSize)).rejects.toThrow('gone');
-    await closed;
-  });
+  ])(
+    'aborts its request if the signal is aborted after the server has sent %s',
+    async (_name, begin) => {
+      const controller = new AbortController();
+      let closed: Promise<unknown> | undefined;
+      const { store } = await open((_, response) => {
+        closed = once(response, 'close');
+        begin(response);
+        setTimeout(() => controller.abort(new Error('gone')), 50);
+      });
+      await expect(store.read(address, controller.signal, ignoreSize)).rejects.toThrow('gone');
+      await closed;
+    },
+  );
 });
 
 describe('a purge in a bucket', () => {
@@ -265,7 +268,7 @@ describe('a purge in a bucket', () => {
 });
 
 test.each(['POST', 'PUT'])(
-  'an upload in parts whose first %s fails ends its source',
+  'a multipart upload whose first %s fails ends its source',
   async (failing) => {
     const { writer } = await open(({ method }, response) => {
       if (method === failing) return respondWithError(response, 403, 'AccessDenied');

@@ -184,7 +184,7 @@ test('a read of S3 waits longer than the connect deadline for a response on a ne
 test.each<[string, number, Fault]>([
   ['waits for its next attempt', 0.99, refusal('503 Slow Down', 'SlowDown')],
   ['has had no response', 0, { kind: 'response', bytes: '' }],
-])('a read of S3 that %s ends with its signal', async (_, random, fault) => {
+])('a read of S3 that %s ends when its signal is aborted', async (_, random, fault) => {
   vi.spyOn(Math, 'random').mockReturnValue(random);
   proxy.setFault(fault);
   const call = new AbortController();

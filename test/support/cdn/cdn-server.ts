@@ -16,7 +16,7 @@ export const AWS_KEYS = {
 /** Error response to a call. */
 type ApiError = 'limited' | 'limited with time' | 'failed' | 'refused' | 'denied';
 
-/** Failure of a call: an error response, or none. */
+/** Failure of a call: an error response, no response, or a reset connection. */
 export type Fault = ApiError | 'hang' | 'reset';
 
 interface Call extends Pick<IncomingMessage, 'method' | 'headers'> {

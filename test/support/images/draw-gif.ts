@@ -44,7 +44,7 @@ function drawFrame(frame: DrawnFrame, indexBits: number): Buffer {
   return join(...blocks, ',', box, 0, compressIndices(pixels, Math.max(2, indexBits)));
 }
 
-/** Compresses indices (GIF89a, appendix F), with code size and sub-blocks. `clears`: whether to clear a full table. */
+/** Compresses indices (GIF89a, appendix F), with code size and sub-blocks. `clears`: whether a full table is cleared. */
 export function compressIndices(
   pixels: readonly number[],
   rootBits: number,

@@ -31,13 +31,16 @@ test('a service that requires confinement does not start without the programs fo
   expect(status).toBe(78);
 });
 
-test.skipIf(!hasBubblewrap)('(bubblewrap works) starts with them, and logs it', async () => {
-  const service = await useService({ REQUIRE_CONFINEMENT: 'true' });
-  await expect.poll(service.output).toContain('Render workers are confined whole (bubblewrap)');
-});
+test.skipIf(!hasBubblewrap)(
+  '(bubblewrap works) a service that requires confinement starts, and logs its sandbox',
+  async () => {
+    const service = await useService({ REQUIRE_CONFINEMENT: 'true' });
+    await expect.poll(service.output).toContain('Render workers are confined whole (bubblewrap)');
+  },
+);
 
 test.skipIf(!hasBubblewrap)(
-  '(bubblewrap works) starts with them, but without a video decoder that lacks the full sandbox',
+  '(bubblewrap works) a service that requires confinement rejects a video decoder without the full sandbox',
   async () => {
     const { path } = await useTemporaryDirectory();
     const VIDEO_DECODER = join(path, 'decoder');

@@ -60,7 +60,7 @@ describe.each([
   const program = assembleFilter(name);
   const verdict = (call: number, argument?: bigint) => run(program, own, call, argument);
 
-  test('of a decoder denies all calls except those that it needs, and kills for another architecture', () => {
+  test('of a decoder denies all calls except those that it needs, and kills a process of another architecture', () => {
     const decoder = assembleDecoderFilter(name);
     const allowed = Array.from({ length: 500 }, (_, call) => call).filter(
       (call) => run(decoder, own, call) === ALLOWED,

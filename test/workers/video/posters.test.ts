@@ -40,13 +40,16 @@ const rows = atScale(
   colourVideos.filter((_, at) => at % 4 === 0),
   colourVideos,
 );
-test.skipIf(!hasFfmpeg).each(rows)('the poster of $file', async (row) => {
-  const poster = await makePoster(memorySource(readVideo(row.file, 'video-colours')));
-  const { size, colours } = posterOf(row);
-  const measured = await probe(poster, colours);
-  expect(measured.size).toBe(size);
-  expect(measured.distance).toBeLessThanOrEqual(4);
-});
+test.skipIf(!hasFfmpeg).each(rows)(
+  'the poster of $file has the expected size and colours',
+  async (row) => {
+    const poster = await makePoster(memorySource(readVideo(row.file, 'video-colours')));
+    const { size, colours } = posterOf(row);
+    const measured = await probe(poster, colours);
+    expect(measured.size).toBe(size);
+    expect(measured.distance).toBeLessThanOrEqual(4);
+  },
+);
 
 /** Returns the beginning of a WebM whose cluster has an unknown size, as in a live stream. */
 function beginLiveStream(): Buffer {
@@ -58,7 +61,7 @@ function beginLiveStream(): Buffer {
 
 test.skipIf(!hasFfmpeg).each([
   ['a block after the key frame', readVideo('clip-vp8.webm').subarray(0, 760)],
-  ['the head of such a block', readVideo('clip-vp8.webm').subarray(0, 740)],
+  ['the head of a block after the key frame', readVideo('clip-vp8.webm').subarray(0, 740)],
   ['a long block after the key frame', readVideo('clip-av1.mkv').subarray(0, 1300)],
   ['the cues at the end', readVideo('clip-vp8.webm').subarray(0, -3)],
   ['a live stream', beginLiveStream()],

@@ -53,7 +53,7 @@ export const ownStatuses = unsignedStatuses(
   codes.filter((code) => ['client', 'service'].includes(errorRegistry[code].fault)),
 );
 
-/** References to the responses of these errors, by status. */
+/** Returns references to the responses of these errors, by status. */
 export function errorResponses(statuses: readonly number[]): Readonly<Record<string, Reference>> {
   return byName([...statuses].sort(), (status) => ({
     $ref: `#/components/responses/${nameOf(status)}`,
