@@ -64,7 +64,7 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   const resume = stack.relay.pause();
   const refused = one.request(target);
   await expect.poll(() => stack.relay.requestsOf(target)).toHaveLength(1);
-  // They wait in nginx for the first request.
+  // The other clients wait in nginx for the first request.
   const others = Array.from({ length: 5 }, () => newClient().request(target));
   resume();
   expect((await refused).status).toBe(429);

@@ -86,7 +86,7 @@ test('uploads each missing sample, and keeps those that exist', async () => {
     return Body?.transformToString();
   };
   await prepare('filled');
-  // Its key begins with the key of a sample.
+  // The key of this object begins with the key of a sample.
   await s3.send(new PutObjectCommand({ Bucket, Key: 'emojis/14', Body: 'own' }));
   const first = await prepare('filled', { SAMPLES_DIR: samples });
   expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals uploaded');

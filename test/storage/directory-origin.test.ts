@@ -81,7 +81,7 @@ describe('originals in a directory', () => {
   );
 
   test('are listed and served only under their own key, without bytes from outside or of special files', async () => {
-    // Next to the root, above it, and with a name that begins like it, through every possible link.
+    // Files next to the root, above it, and in a directory whose name begins like it, through every possible link.
     for (const place of ['canary', 'outside/1/canary', 'root2/emojis/1', 'rootcanary'])
       await put(place, CANARY);
     const links = {

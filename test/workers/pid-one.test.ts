@@ -45,7 +45,7 @@ describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is
     const rounds = atScale(15, 40);
     for (let round = 1; round < rounds; round += 1) expect(await render()).toBe(200);
     for (let round = 0; round < rounds; round += 1) {
-      // From before the decoder's start to after its end, about 100 ms.
+      // The rounds cover about 100 ms, from before the decoder's start until after its end.
       const signal = AbortSignal.timeout(round * 8);
       await render(signal).catch(() => undefined);
     }

@@ -62,7 +62,7 @@ test.each([
   expect(failureOf(corrupt(cause))).toEqual({ code: 'OVERLOADED', cause });
 });
 
-/** Waits, starts a process, and reports how it ended, like a sandbox's programs. */
+/** Program that waits, starts a process and reports its end, like the programs of sandboxes. */
 const program =
   "setTimeout(() => { require('child_process').spawn('sleep', ['60']).on('exit', (_, signal) => process.exit(signal === 'SIGKILL' ? 7 : 8)) }, 200)";
 
@@ -80,7 +80,7 @@ test('kills a program that does not start a worker', async () => {
 
 const LINES = 500;
 
-/** Writes to its channel immediately, and for longer than the transfer of the channel takes. */
+/** Program that writes to its channel at once, and for longer than the transfer of the channel takes. */
 const WRITER = `n=0; while [ $n -lt ${LINES} ]; do echo line $n >&3; n=$((n+1)); done`;
 
 const sandbox: Sandbox = {

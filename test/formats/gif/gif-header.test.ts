@@ -32,7 +32,7 @@ testVerdicts(
     'a comment at the end': gif(image, comment, trailer),
     'plain text': gif(image, 0x21, 0x01, 12, Buffer.alloc(12), 1, 'x', 0, trailer),
     'an unknown extension': extended(0x2a, 1, 'x', 0),
-    // For a reader of sub-blocks, it ends at its 0, and the rest is junk.
+    // To a reader of sub-blocks, the extension ends at its 0, and the rest is junk.
     'an extension whose first sub-block is empty': extended(0xff, 0, 2, 'ab', 0),
     'a comment whose first sub-block is empty': extended(0xfe, 0),
     XMP: extended(0xff, 11, 'XMP DataXMP', 1, 'x', 0),

@@ -41,7 +41,7 @@ test('reads a HEIF box with a 64-bit length', () => {
   expect(verdictOn(join(ftyp, long, meta.subarray(8)))).toEqual(verdictOn(avif));
 });
 
-// The compatible brands contain `avif`, so that the major one may be any.
+// The compatible brands contain `avif`, so the major brand can be any of these.
 const av1Brands = ['mif1', 'msf1', 'avis', 'heic', 'heix', 'hevc', 'hevx', 'mp42', 'miaf', 'qt  '];
 testVerdicts(
   'an AVIF of any brand',
@@ -53,7 +53,7 @@ testVerdicts(
   { format: 'heic' },
   Object.fromEntries(['mif1', 'avif', 'heic'].map((brand) => [brand, ofCodec(brand, 'hvc1')])),
 );
-/** As long as the original file type box, so that offsets stay valid. */
+/** File type box of the original length, so that offsets stay valid. */
 const compatible = (brands: string) => join(u32be(32), 'ftypisom\0\0\0\0', brands, meta);
 testVerdicts(
   'an AVIF by a compatible brand',

@@ -10,7 +10,7 @@ const EDGES = [
 /** Most headers end before this offset. */
 const HEAD_BYTES = 128;
 
-/** Returns the offset of a change, half of them in the header. */
+/** Returns the offset of a change; half of all changes are in the header. */
 function position(bytes: Buffer, random: SeededRandom): number {
   const end = random.integer(2) === 0 ? Math.min(HEAD_BYTES, bytes.length) : bytes.length;
   return random.integer(Math.max(1, end));

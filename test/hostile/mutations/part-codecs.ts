@@ -153,7 +153,7 @@ export const videoBoxes: PartCodec = {
   format: formatBoxes,
 };
 
-/** Keeps the offsets in `iloc`: a free box compensates a meta box that shrinks; one that grows makes them wrong. */
+/** Keeps the offsets in `iloc`: a free box makes up for a meta box that shrinks; one that grows makes them wrong. */
 const avif: PartCodec = {
   parse: (file) => {
     const parts = parseBoxes(file, 0, file.length);

@@ -43,7 +43,7 @@ test('stores the states of many purges with a limited number of concurrent write
   };
   await pass(() => cdn.purges.length > 0);
   await vi.waitFor(() => expect(count).toBeGreaterThanOrEqual(100));
-  // Eight of them, and eight renewals of leases.
+  // Eight writes of states, and eight renewals of leases.
   expect(maximum).toBeLessThanOrEqual(16);
 });
 

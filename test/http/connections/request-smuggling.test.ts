@@ -7,14 +7,14 @@ import { chunked, get, line, NO_CHUNKS } from '../../surface/malformed-messages.
 
 const app = shareTestApp();
 
-/** Another server could read it as part of the first request. */
+/** Second request, which another server could read as part of the first one. */
 const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
 const BREW = line('BREW /avatars/0.png HTTP/1.1');
 const EXPECT = 'Expect: 100-continue\r\n';
 const EMPTY_POST = line('POST /avatars/0.png HTTP/1.1\r\nContent-Length: 2');
 const TEN = 'A\r\nxxxxxxxxxx\r\n';
 
-/** Closes the connection. If the server still understands it, it responds with a 204. */
+/** Last request: a 204 shows that the server has parsed all earlier bytes correctly. */
 const LAST = 'OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 // test/surface checks ambiguous requests. These rows need one packet, or are detected by the request that follows.
@@ -32,7 +32,7 @@ it.each([
   ['200', 'a body after an ignored expectation', get(`${EXPECT}Content-Length: 5\r\n`, 'xxxxx')],
   ['200', 'no host in HTTP/1.0', 'GET /avatars/0.png HTTP/1.0\r\n\r\n'],
   ['405', 'a CONNECT', line('CONNECT a:80 HTTP/1.1')],
-  // Its rejection must not interrupt the earlier response.
+  // The rejection of the CONNECT must not interrupt the earlier response.
   ['200', 'a request and a CONNECT', get('') + line('CONNECT a:80 HTTP/1.1')],
   ['405', 'an unknown method', BREW],
   ['200 200 405', 'the same, after others', get('') + get('') + BREW],

@@ -6,7 +6,7 @@ import { readSample, samples, type TestApp, useTestApp } from '../../support/tes
 
 /** 16 frames of 320 × 320: heavy. */
 const animation = readSample('attachments/1/6/moon.gif');
-/** Encoding its picture as WebP takes seconds. */
+/** Original that takes seconds to encode as WebP. */
 const costly = await sharp({
   create: { width: 4_000, height: 3_000, channels: 3, background: '#123' },
 })

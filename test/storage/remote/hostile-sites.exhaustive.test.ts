@@ -69,7 +69,7 @@ describe('a forbidden address', () => {
       const url = spelling.replaceAll('%P', String(inside.port));
       await expectRejection(url, 'address');
       expect(sites.resolver.names).toEqual([]);
-      // Two of them are relative, and lead back to their source.
+      // Two of the spellings are relative, and lead back to their source.
       if (/^http:\/?\d/.test(spelling)) return;
       outside.redirect('/go', url);
       await expectRejection(`http://site.test:${outside.port}/go`, 'address');

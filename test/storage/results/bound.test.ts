@@ -15,7 +15,7 @@ import { addressOf, readText, resultOf } from '../contracts/result-store.contrac
 
 const HOUR_MS = 3_600_000;
 const MAX_BYTES = 1_000_000;
-/** Needs four blocks of the disk, with the directory of its original. */
+/** Rendering that needs four blocks of the disk, including the directory of its original. */
 const result = resultOf('x'.repeat(12_000));
 const COST_BYTES = 4 * 4096;
 

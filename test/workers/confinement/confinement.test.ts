@@ -117,7 +117,7 @@ describe('a confined worker (limits of Linux)', () => {
       closeSync(held);
     };
   });
-  /** Started while this process has a secret and an open file. */
+  /** Pool that starts while this process has a secret and an open file. */
   const usual = sharePool();
 
   test('gets no more memory than its limit, and fails only its own job', async () => {
