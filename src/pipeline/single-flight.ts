@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 export interface FlightControls {
   /** Aborts when the last user leaves. */
   readonly signal: AbortSignal;
@@ -17,6 +19,8 @@ class Flight<Work> {
   constructor(begin: (controls: FlightControls) => Work, onEnd: () => void) {
     this.#onEnd = onEnd;
     const { signal } = this.#controller;
+    // Any number of users may wait: Node.js warns of a memory leak from 11 listeners.
+    setMaxListeners(0, signal);
     this.work = begin({ signal, keepAlive: (promise) => this.#keepAlive(promise) });
   }
 

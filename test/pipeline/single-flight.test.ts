@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { unlessAborted } from '../../src/pipeline/abort.ts';
 import { createStorageBackend } from '../../src/pipeline/originals/backend.ts';
 import { OriginalFlight } from '../../src/pipeline/originals/original-flight.ts';
 import { locateOriginal } from '../../src/pipeline/originals/originals.ts';
@@ -16,6 +17,22 @@ function createFlights() {
   const flights = new SingleFlight<FlightControls>(() => true);
   return () => flights.join('a', (controls) => controls);
 }
+
+test('many users wait for one flight without a warning of a memory leak', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): unknown => warnings.push(warning);
+  process.on('warning', note);
+  const { work, leave } = createFlights()();
+  const waiting = Array.from({ length: 20 }, () =>
+    unlessAborted(new Promise<void>(() => undefined), work.signal),
+  );
+  leave();
+  const endings = await Promise.allSettled(waiting);
+  await settle();
+  process.off('warning', note);
+  expect(endings.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(warnings).toEqual([]);
+});
 
 test('a user who joins during the abort starts new work', () => {
   const join = createFlights();

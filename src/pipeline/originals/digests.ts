@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { readUrl } from '../../contract/external-url.ts';
 import { withDeadline } from '../abort.ts';
 import type { Opened } from '../ports.ts';
@@ -80,6 +81,8 @@ export class BackgroundHashes {
     this.#details = details;
     this.#begin = begin;
     this.#closing = closing;
+    // Each waiting hash adds a listener: Node.js warns of a memory leak from 11 listeners.
+    setMaxListeners(0, closing);
   }
 
   /** Hashes an original in the background, in constant memory. */
