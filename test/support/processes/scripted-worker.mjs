@@ -129,6 +129,7 @@ function requestOf(text) {
 channel.on('data', (chunk) => {
   if (respondsEarly) {
     channel.pause();
+    setInterval(() => undefined, 1_000); // a paused channel does not keep the process alive
     send({ kind: 'begun' });
     return reply('early');
   }
