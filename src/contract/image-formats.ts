@@ -242,7 +242,7 @@ export const sourceExtensions: readonly string[] = [
  * Version of the transforms and codecs, part of every ETag: change it whenever bytes of responses change. A test compares
  * the versions of the codecs.
  */
-export const PIPELINE_RELEASE = '12-sharp0.35.5-vips8.18.7';
+export const PIPELINE_RELEASE = '13-sharp0.35.5-vips8.18.7';
 
 export const DEFAULT_WEBP_EFFORT = 4;
 

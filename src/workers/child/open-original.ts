@@ -14,7 +14,7 @@ import {
   type SampleCoding,
   toSrgbPixels,
 } from './colour-conversion.ts';
-import { fromPixels, type Pixels, toPixels } from './pixels.ts';
+import { fromPixels, isReducedByDecoder, type Pixels, toPixels } from './pixels.ts';
 import { mapToSrgb } from './video/map-to-srgb.ts';
 
 export interface FrameRange {
@@ -137,7 +137,7 @@ export async function openStill(
  */
 function reducedSize(job: RenderJob): Size | undefined {
   const { originalSize, resize, size } = job;
-  if (resize === 'none') return undefined;
+  if (resize === 'none' || isReducedByDecoder(job)) return undefined;
   const { minFactor, leftToFilter } = job.shrinksOnLoad ? REDUCTION : LOSSLESS_REDUCTION;
   const { widthPx, heightPx } = originalSize;
   const factor = Math.min(widthPx / size.widthPx, heightPx / size.heightPx);

@@ -39,6 +39,25 @@ export async function autoOrient(image: Sharp, orientation: Orientation): Promis
   return fromPixels(await toPixels(rotated));
 }
 
+/** Maximum size of a small WebP, whose decoder may reduce to the final size, in pixels. */
+export const MAX_SMALL_PIXELS = 256 * 256;
+
+/** Minimum factor from which the decoder reduces a small still. */
+const MIN_SMALL_FACTOR = 2;
+
+/**
+ * Whether the decoder reduces to the final size. A WebP's decoder averages pixels: for a small still, that takes half of
+ * the time for 0.7 points of SSIMULACRA2, but it would cost 2 points for a photograph (bench/RESULTS.md).
+ */
+export function isReducedByDecoder(job: RenderJob): boolean {
+  const { source, isPlain, originalSize, size, shrinksOnLoad } = job;
+  if (!shrinksOnLoad || source !== 'webp') return shrinksOnLoad;
+  const isSmall = originalSize.widthPx * originalSize.heightPx <= MAX_SMALL_PIXELS;
+  const widthFactor = originalSize.widthPx / size.widthPx;
+  const heightFactor = originalSize.heightPx / size.heightPx;
+  return isPlain === true && isSmall && Math.min(widthFactor, heightFactor) >= MIN_SMALL_FACTOR;
+}
+
 /** Scales to the planned size, or scales to cover it and crops to the centre. */
 export function resize(image: Sharp, job: RenderJob): Sharp {
   const { resize: kind, size } = job;
@@ -48,7 +67,6 @@ export function resize(image: Sharp, job: RenderJob): Sharp {
     height: size.heightPx,
     fit: kind === 'crop' ? 'cover' : 'fill',
     position: 'centre',
-    // A WebP's decoder would reduce by plain averages, which cost 2.2 points of SSIMULACRA2 (bench/RESULTS.md).
-    fastShrinkOnLoad: job.shrinksOnLoad && job.source !== 'webp',
+    fastShrinkOnLoad: isReducedByDecoder(job),
   });
 }

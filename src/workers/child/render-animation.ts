@@ -15,7 +15,14 @@ import {
   openOriginal,
   REDUCTION,
 } from './open-original.ts';
-import { autoOrient, fromPixels, type Pixels, resize, toPixels } from './pixels.ts';
+import {
+  autoOrient,
+  fromPixels,
+  MAX_SMALL_PIXELS,
+  type Pixels,
+  resize,
+  toPixels,
+} from './pixels.ts';
 
 /** Bytes of decoded frames in memory; a longer animation is decoded in batches. */
 const BATCH_BYTES = 64 * 1024 * 1024;
@@ -25,7 +32,6 @@ const BATCH_BYTES = 64 * 1024 * 1024;
  * 0.5 points of SSIMULACRA2 (bench/RESULTS.md).
  */
 const SMALL_FRAME_REDUCTION = { minFactor: 1.5, leftToFilter: 1 };
-const MAX_SMALL_FRAME_PIXELS = 256 * 256;
 
 /**
  * Renders every frame of an animation separately, then encodes them together. libvips would resize the frames as one
@@ -76,7 +82,7 @@ function findDecodedSize(original: Uint8Array, job: RenderJob): Size {
   const { originalSize, size, source, resize: kind, orientation, shrinksOnLoad } = job;
   const isReducible = source === 'webp' && kind === 'scale' && orientation === 1 && shrinksOnLoad;
   if (!isReducible) return originalSize;
-  const isSmall = originalSize.widthPx * originalSize.heightPx <= MAX_SMALL_FRAME_PIXELS;
+  const isSmall = originalSize.widthPx * originalSize.heightPx <= MAX_SMALL_PIXELS;
   const { minFactor, leftToFilter } = isSmall ? SMALL_FRAME_REDUCTION : REDUCTION;
   const factor = originalSize.widthPx / size.widthPx;
   if (factor < minFactor || !replacesCanvas(original)) return originalSize;

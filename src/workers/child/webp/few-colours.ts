@@ -14,9 +14,18 @@ export function hasFewColours(strip: Pixels, size: Size): boolean {
   return splitFrames(strip, size).every((frame) => !exceeds(frame, strip.channels, maxColours));
 }
 
-/** Whether few pixels share colours: each frame has more than one for three pixels. @param strip frames in a column */
+/** Maximum pixels of a frame whose many colours are counted; for each pixel, counting takes up to 22 bytes of memory. */
+const MAX_COUNTED_PIXELS = 1024 * 1024;
+
+/**
+ * Whether few pixels share colours: each frame has more than one for three pixels. False for large frames.
+ *
+ * @param strip frames in a column
+ */
 export function hasManyColours(strip: Pixels, size: Size): boolean {
-  const maxColours = (size.widthPx * size.heightPx) / 3;
+  const pixels = size.widthPx * size.heightPx;
+  if (pixels > MAX_COUNTED_PIXELS) return false;
+  const maxColours = pixels / 3;
   return splitFrames(strip, size).every((frame) => exceeds(frame, strip.channels, maxColours));
 }
 
