@@ -64,9 +64,15 @@ export interface Outcome extends Pick<Contest, 'name' | 'note' | 'gates'> {
 /** By then V8 has compiled the hot code: the main process spends 3 ms of CPU on a miss at first, 1.5 ms afterwards. */
 const WARM_UP_RESPONSES = 10_000;
 
+interface Player {
+  readonly contestant: Contestant;
+  readonly server: Service;
+  readonly turns: Turn[];
+}
+
 /**
  * Starts the contestants that can run on this machine and pass their check; records why others are absent. After a
- * warm-up of each, they take turns (A B C A B C), and each has the entire machine during its turn.
+ * warm-up of each, they take turns (B C A C A B), and each has the entire machine during its turn.
  *
  * @throws Error if the first one cannot take part, or if a response has another status than 200
  */
@@ -74,8 +80,8 @@ export async function runContest(contest: Contest, stage: Stage): Promise<Outcom
   const { name, note, gates, clients, isRepeated, enter } = contest;
   const { rounds, turnMs, warmUpTurns, generator } = stage;
   const absences: [string, string][] = [];
-  const players: { contestant: Contestant; server: Service; turns: Turn[] }[] = [];
-  const createLoad = ({ contestant, server }: (typeof players)[number], round: number): Load => {
+  const players: Player[] = [];
+  const createLoad = ({ contestant, server }: Player, round: number): Load => {
     const partLength = Math.floor(contestant.paths.length / (rounds + 1));
     const part = contestant.paths.slice(round * partLength, (round + 1) * partLength);
     const paths = isRepeated ? contestant.paths : part;
@@ -103,7 +109,9 @@ export async function runContest(contest: Contest, stage: Stage): Promise<Outcom
       }
     }
     for (let round = 1; round <= rounds; round += 1) {
-      for (const player of players) {
+      // Another contestant begins each round: looking up the round's paths first costs 8 % of its rate.
+      const first = round % players.length;
+      for (const player of [...players.slice(first), ...players.slice(0, first)]) {
         const { contestant, server, turns } = player;
         const turn = await measure(generator, server, createLoad(player, round));
         turns.push({ ...turn, ...(await contestant.inspect?.(server.origin)) });
