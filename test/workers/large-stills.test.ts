@@ -2,6 +2,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { encodeAnimation, encodeStill } from '../../src/workers/child/encode.ts';
 import { fromPixels, type Pixels } from '../../src/workers/child/pixels.ts';
+import { hasManyColours } from '../../src/workers/child/webp/few-colours.ts';
 import { anyJob, type RenderJob } from '../support/processes/worker-pool.ts';
 
 /** Draws vertical stripes, whose bytes differ in each encoding. */
@@ -85,4 +86,16 @@ test('encodes an animation of few colours per frame as `lossless` does', async (
     encodeAnimation(drawColours(32, 32, 100, 3), jobFor(32, 32, { quality }), animation);
   expect(await encode('high')).toEqual(await encode('lossless'));
   expect(await encode('low')).toEqual(await encode('lossless'));
+});
+
+test('counts many colours in a frame of at most a megapixel, to limit memory', () => {
+  const [widthPx, heightPx] = [1024, 1025];
+  const data = Buffer.alloc(widthPx * heightPx * 3);
+  // Another colour for each pixel.
+  for (let at = 0; at < data.length; at += 3) data.writeUIntBE((at / 3) & 0xffffff, at, 3);
+  const isOfMany = (height: number): boolean => {
+    const frame = { data: data.subarray(0, widthPx * height * 3), widthPx, channels: 3 } as const;
+    return hasManyColours({ ...frame, heightPx: height }, { widthPx, heightPx: height });
+  };
+  expect([isOfMany(1024), isOfMany(1025)]).toEqual([true, false]);
 });
