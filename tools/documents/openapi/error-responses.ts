@@ -40,6 +40,9 @@ const uploadCodes: readonly ErrorCode[] = [
   'PAYLOAD_TOO_LARGE',
 ];
 
+/** Errors of clients that only originals and their renderings can have. */
+const renderCodes: readonly ErrorCode[] = ['RATE_LIMITED', 'UNAVAILABLE'];
+
 /** Statuses of these errors. */
 export const uploadStatuses: readonly number[] = uploadCodes.map(
   (code) => errorRegistry[code].status,
@@ -50,7 +53,10 @@ export const registeredStatuses = unsignedStatuses(codes);
 
 /** Statuses of errors that need neither storage nor original. */
 export const ownStatuses = unsignedStatuses(
-  codes.filter((code) => ['client', 'service'].includes(errorRegistry[code].fault)),
+  codes.filter(
+    (code) =>
+      ['client', 'service'].includes(errorRegistry[code].fault) && !renderCodes.includes(code),
+  ),
 );
 
 /** Returns references to the responses of these errors, by status. */

@@ -21,6 +21,7 @@ import {
   type Operation,
   type Parameter,
   type PathItem,
+  type Reference,
   type ResponseObject,
   type Server,
 } from './model.ts';
@@ -66,17 +67,14 @@ export const headerParameters: Readonly<Record<string, Parameter>> = Object.from
   [...conditions, ...ranges].map((parameter) => [parameter.name, parameter]),
 );
 
-const notModifiedResponse: ResponseObject = {
+const notModifiedOfFile: ResponseObject = {
   description: 'Not modified: the client has the current body.',
-  headers: headersOf(
-    'ETag',
-    'Last-Modified',
-    'Cache-Control',
-    'Cache-Status',
-    'Server-Timing',
-    'X-Robots-Tag',
-    ...tagHeaders,
-  ),
+  headers: headersOf('ETag', 'Last-Modified', 'Cache-Control', 'Cache-Status', 'Server-Timing'),
+};
+
+const notModifiedResponse: ResponseObject = {
+  ...notModifiedOfFile,
+  headers: { ...notModifiedOfFile.headers, ...headersOf('X-Robots-Tag', ...tagHeaders) },
 };
 
 /** Responses of media that are the same for all resources. */
@@ -129,7 +127,6 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
     ...(isSigned ? signedStatuses : []),
   ];
   const possible = errors.filter((status) => isGet || status !== 416);
-  const unmodified = resource === 'external media' ? 'NotModifiedOfSite' : 'NotModified';
   return {
     ...describeAccess(resource),
     operationId: operationId(method, resource),
@@ -152,10 +149,17 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
           'Content-Range',
         ),
       }),
-      304: { $ref: `#/components/responses/${unmodified}` },
+      304: describeUnmodified(resource),
       ...errorResponses([...new Set([...possible, ...refusalStatuses])]),
     },
   };
+}
+
+/** The 304 for a default avatar has no headers for robots and CDNs, like its 200. */
+function describeUnmodified(resource: ResourceName): ResponseObject | Reference {
+  if (resourceRows[resource].query === 'none') return notModifiedOfFile;
+  const name = resource === 'external media' ? 'NotModifiedOfSite' : 'NotModified';
+  return { $ref: `#/components/responses/${name}` };
 }
 
 function describeComplete(resource: ResourceName): ResponseObject {

@@ -51,8 +51,11 @@ const query: readonly Parameter[] = [
   },
 ];
 
-/** Statuses that uploads do not return: they have no preconditions and no ranges, and decode no picture. */
-const notOfUploads: readonly number[] = [412, 416, 422];
+/**
+ * Statuses that uploads do not return: they have no preconditions and no ranges, and decode no picture. A blocked upload
+ * is a 403.
+ */
+const notOfUploads: readonly number[] = [412, 416, 422, 429, 451];
 
 const statuses = [...registeredStatuses, ...signedStatuses, ...uploadStatuses, ...refusalStatuses];
 
