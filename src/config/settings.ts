@@ -38,7 +38,7 @@ const listener = {
   TRUST_PROXY: setting(
     proxyList,
     false,
-    "addresses and networks of your proxies. Darkroom trusts their `X-Forwarded-For` for the client's address, which the log and the rates use; `true`: trust all",
+    "addresses and networks of your proxies, whose `X-Forwarded-For` determines the client's address for the log and the rate limit; `true`: trust all",
   ),
   MAX_CONNECTIONS: optional(
     integer(1, 1_000_000, 'connections'),
@@ -64,7 +64,7 @@ const originals = {
   ),
   STORAGE_DIR: optional(
     directory,
-    'directory of the originals, by key; required with `NODE_ENV=production`',
+    'directory of the originals, each at the path of its key; required with `NODE_ENV=production`',
     { defaultText: '`fixtures/originals`, the samples' },
   ),
   STORAGE_MARKER: optional(
@@ -87,7 +87,7 @@ const originals = {
   ORIGIN_CONNECT_TIMEOUT_MS: setting(
     milliseconds,
     2_000,
-    'timeout for connecting to S3: name, TCP and TLS',
+    'timeout for connecting to S3, including DNS and TLS',
   ),
   ORIGIN_FIRST_BYTE_TIMEOUT_MS: setting(
     milliseconds,
@@ -97,7 +97,7 @@ const originals = {
   ORIGIN_TIMEOUT_MS: setting(
     milliseconds,
     30_000,
-    'timeout for reading an original for a transform. Also the longest pause: of S3 while it sends a passed-through original, and of any storage while it stores an upload',
+    'timeout for reading an original for a transform. Also the maximum pause of S3 while it sends an original that is passed through unchanged, and of any storage during an upload',
   ),
   ORIGIN_MAX_READS: setting(
     integer(1, 65_535, 'originals'),
@@ -107,7 +107,7 @@ const originals = {
   ORIGIN_MAX_STREAMS: setting(
     integer(1, 65_535, 'attachments'),
     256,
-    'maximum attachments that are passed through concurrently',
+    'maximum attachments that are passed through unchanged at the same time',
   ),
 };
 
@@ -115,7 +115,7 @@ const caches = {
   CACHE_MEMORY_BYTES: memorySetting(
     'CACHE_MEMORY_BYTES',
     bytes(0),
-    'memory for results; 0 disables this cache',
+    'memory for renderings; 0 disables this cache',
   ),
   CACHE_ORIGINALS_BYTES: memorySetting(
     'CACHE_ORIGINALS_BYTES',
@@ -130,7 +130,7 @@ const caches = {
   RESULT_STORE: setting(
     choice('none', 'filesystem', 's3'),
     'none',
-    'where renderings survive restarts: `filesystem` or `s3`',
+    'storage that keeps renderings across restarts: `filesystem` or `s3`; `none` keeps them only in memory',
   ),
   RESULT_STORE_DIR: optional(
     directory,

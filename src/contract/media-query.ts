@@ -64,7 +64,7 @@ const quality: QueryParameter = {
 const animated: QueryParameter = {
   name: 'animated',
   description:
-    'Whether a WebP keeps the animation. A GIF of an asset always keeps it. An attachment keeps it only with true, also as a GIF.',
+    'Whether a WebP, or a GIF of an attachment, keeps the animation. A GIF of an asset always keeps it.',
   form: { kind: 'choice', values: ['true', 'false'] },
 };
 

@@ -9,12 +9,16 @@ const derivedMetadata = z.object({
   size: z.int().min(0).describe('Bytes.'),
   content_type: z
     .string()
-    .describe('Detected by content: the Content-Type of the attachment itself.'),
+    .describe('Detected by content: the Content-Type of the original if it is sent unchanged.'),
   kind: z.enum(['image', 'video', 'audio', 'file']),
   width: z.int().min(1).nullable().describe('After orientation, in square pixels.'),
   height: z.int().min(1).nullable(),
   animated: z.boolean().nullable().describe('Whether an image has more than one frame.'),
-  frames: z.int().min(1).nullable().describe('Frames of an image, up to `MAX_FRAMES`.'),
+  frames: z
+    .int()
+    .min(1)
+    .nullable()
+    .describe('Number of frames of an image; null beyond `MAX_FRAMES`.'),
   duration: z
     .number()
     .min(0)
@@ -71,9 +75,9 @@ export function parseCachedMetadata(stored: Uint8Array): CachedMetadata | undefi
 /** Response to a request for metadata (contract §13). */
 const mediaMetadata = z.object({
   key: z.string().describe('Key of the original in the storage.'),
-  etag: z.string().nullable().describe('Tag of the storage, with its quotes.'),
+  etag: z.string().nullable().describe('ETag of the object in the storage, with quotes.'),
   ...derivedMetadata.shape,
-  transformable: z.boolean().describe('Whether Darkroom would try to render it.'),
+  transformable: z.boolean().describe('Whether Darkroom would try to render the original.'),
   placeholder: z
     .string()
     .nullable()

@@ -101,7 +101,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` fails',
   PAYLOAD_TOO_LARGE: 'an upload exceeds the maximum size of its capability or of the service',
   UNSUPPORTED_MEDIA_TYPE:
-    'the request is for a transform of a file that Darkroom does not decode, or of a video without `format` or without a decoder. External media are not an image, video or audio. An upload declares a supported image format, but its first bytes do not match. An upload has a `Content-Encoding`, or metadata that cannot be removed',
+    'the request is for a transform of a file that Darkroom does not decode. A transform of a video has no `format`, or no decoder is available. External media are not an image, video or audio. An upload declares a supported image format, but its first bytes do not match. An upload has a `Content-Encoding`, or metadata that cannot be removed',
   RANGE_NOT_SATISFIABLE: 'the range lies outside the media; the response has `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the estimated work exceed a limit',
   UNPROCESSABLE_MEDIA: 'the original is truncated or corrupt, or killed its decoder twice in a row',

@@ -33,12 +33,12 @@ export const blocklistTable = {
   BLOCKLIST_S3_KEY: setting(
     fileBelow,
     'blocks.jsonl',
-    'object key of the block list; other objects are next to it, for example `blocks.jsonl.tag-key`',
+    'object key of the block list. Darkroom also stores objects whose keys begin with this key and a dot, for example `blocks.jsonl.tag-key`',
   ),
   BLOCKLIST_POLL_SECONDS: setting(
     integer(1, 60, 'seconds'),
     5,
-    'how often each replica checks for changes by others',
+    'maximum time until a replica applies the changes of others',
   ),
   BLOCKED_BY: optional(
     pageAddress,
@@ -51,7 +51,7 @@ export const blocklistTable = {
 export const cdnTable = {
   EDGE: optional(
     choice(...cdnNames),
-    'the CDN in front, which receives tags and purges; requires `BLOCKLIST`, next to which pending purges are stored',
+    'the CDN in front, to which Darkroom sends tags and purges; requires `BLOCKLIST`, since pending purges are stored next to the block list',
     { defaultText: 'none' },
   ),
   EDGE_ZONE: optional(

@@ -24,7 +24,7 @@ export const EXTERNAL_CONNECTIONS = 64;
 export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',
-    'signing keys of external media; without keys, external media are a 404. The first key signs, and all verify',
+    'signing keys of external media; without keys, external media are a 404. Darkroom accepts signatures by all of them; `darkroom sign` uses the first',
   ),
   EXTERNAL_PATH_ENCODING: optional(
     choice(...pathEncodings),

@@ -42,11 +42,11 @@ export const attachmentTable = {
   ATTACHMENT_SIGNING: setting(
     choice('off', 'report', 'enforce'),
     'off',
-    'whether URLs of attachments must be signed: `report` serves all and counts the verdicts, `enforce` returns a 404 unless the signature is valid (docs/signing.md)',
+    'whether URLs of attachments must be signed: `report` serves all URLs and counts the outcomes of the check in the metrics, `enforce` returns a 404 unless the signature is valid (docs/signing.md)',
   ),
   ...keySettings(
     'ATTACHMENT_SIGNING_KEYS',
-    'signing keys of attachment URLs; required with `report` and `enforce`. The first key signs, and all verify',
+    'signing keys of attachment URLs; required with `report` and `enforce`. Darkroom accepts signatures by all of them; `darkroom sign` uses the first',
   ),
   ATTACHMENT_SIGNING_DOMAIN: setting(
     signingDomain,

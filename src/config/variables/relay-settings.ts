@@ -20,7 +20,7 @@ const SWEEP_INTERVAL_MS = 1_000;
 export const relayTable = {
   ...keySettings(
     'RELAY_SIGNING_KEYS',
-    'signing keys of upload capabilities, all of which verify; without keys, uploads are a 404',
+    'signing keys of upload capabilities; without keys, uploads are a 404. Darkroom accepts signatures by all of them',
   ),
   RELAY_MAX_BYTES: setting(
     // S3 accepts at most 5 GiB in one request.
@@ -36,7 +36,7 @@ export const relayTable = {
   RELAY_STRIP_METADATA: setting(
     choice('true', 'false'),
     'false',
-    'whether uploads lose [metadata](contract.md#16-metadata-removal-at-upload) such as the position and the camera, unless `s` of the capability says otherwise',
+    'whether uploads lose [metadata](contract.md#16-metadata-removal-at-upload) such as the position and the camera, unless `s` of the capability overrides it',
   ),
 };
 

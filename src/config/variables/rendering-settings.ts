@@ -40,7 +40,7 @@ export const renderingTable = {
   ORIGINALS_MEMORY_BYTES: memorySetting(
     'ORIGINALS_MEMORY_BYTES',
     bytes(1),
-    'memory for originals that are read, rendered or waiting. An original larger than this is accepted while others use less than half of this memory',
+    'memory for originals that are read, rendered or waiting. An original larger than this memory is accepted while other originals use less than half of it',
   ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
@@ -49,14 +49,14 @@ export const renderingTable = {
   ),
   WORKERS: optional(
     integer(1, 1_024, 'cores'),
-    "cores to render on; the default respects a container's CPU quota. Each core has one process for light renders and, when needed, one of lower priority for heavy renders. If the memory suffices, there is one more process for light renders",
+    "number of cores to render on; the default respects a container's CPU quota. Each core has one process for light renders and, when needed, one of lower priority for heavy renders. If the memory suffices, there is one more process for light renders",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: optional(
     bytes(MIN_WORKER_BYTES),
-    "limit of the private memory of one core's render processes, if the system can enforce it. The process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, and the one for heavy renders gets the rest. The minimum is 160 MiB more than `MAX_ORIGINAL_BYTES`",
+    'limit of the private memory of all render processes of one core, if the system can enforce it. The process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, and the one for heavy renders gets the rest. The minimum is 160 MiB more than `MAX_ORIGINAL_BYTES`',
     {
-      defaultText: '`2684354560`, or less if the machine has [less memory](tuning.md#memory-bound)',
+      defaultText: '`2560MiB`, or less if the machine has [less memory](tuning.md#memory-bound)',
     },
   ),
   REQUIRE_CONFINEMENT: setting(

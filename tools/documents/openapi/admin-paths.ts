@@ -41,7 +41,10 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
   BlockGeneration: {
     type: 'object',
     properties: {
-      generation: { ...count, description: 'Generation of the list with the change.' },
+      generation: {
+        ...count,
+        description: 'Number of this change of the list; it rises with each change.',
+      },
     },
     required: ['generation'],
   },
@@ -286,7 +289,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   ),
   '/purges/{id}': getPurges(
     'getPurge',
-    'Returns the state of a purge at the CDN in front, until a day after its end',
+    'Returns the state of a purge at the CDN in front, until a day after the purge has ended',
     'PurgeState',
     'State of a purge of any replica.',
     [

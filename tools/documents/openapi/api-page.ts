@@ -54,13 +54,16 @@ export function formatApiPage(document: OpenapiDocument): string {
       formatParameters([...(item.parameters ?? []), ...pick(main, 'path')].map(resolve), 'Path'),
       once('the query', formatParameters(pick(main, 'query'), 'Query')),
       ...own.map(({ method, operation }) =>
-        wrap(`Body of ${method}: ${formatContent(operation.requestBody?.content)}.`),
+        wrap(`Body of ${method}: ${formatRequestBody(operation.requestBody?.content)}.`),
       ),
       ...operations.map(({ method, operation }) =>
         once(`the responses to ${method}`, formatResponses(method, operation)),
       ),
       ...Array.from(same, ([first, parts]) =>
-        wrap(`The same as for [${first}](#${anchorOf(first)}): ${parts.join(', ')}.`),
+        wrap(
+          `${capitalize(listOf(parts))} ${parts.join() === 'the query' ? 'is' : 'are'} the same as for ` +
+            `[${first}](#${anchorOf(first)}).`,
+        ),
       ),
     );
   };
@@ -122,7 +125,7 @@ export function formatApiPage(document: OpenapiDocument): string {
     formatParameters(Object.values(components.parameters), 'Header'),
     '## Response headers',
     wrap(
-      `The tables above omit the headers that every success has: ${common.map(code).join(', ')}.`,
+      `The tables above omit the headers that every 200 for media and uploads has: ${common.map(code).join(', ')}.`,
     ),
     formatTable(
       ['Header', 'Meaning'],
@@ -213,6 +216,13 @@ function formatContent(content: ResponseObject['content'] = {}): string {
     .join(', ');
 }
 
+/** Formats a request body; JSON without a named schema refers to openapi.json. */
+function formatRequestBody(content: ResponseObject['content'] = {}): string {
+  const json = content['application/json']?.schema;
+  if (json === undefined || json.$ref !== undefined) return formatContent(content);
+  return '`application/json`, with the schema in [openapi.json](openapi.json)';
+}
+
 /** Formats a schema in a few words. */
 function formatValue(schema: Schema): string {
   const { $ref, type, enum: words, const: constant, items, minimum, maximum } = schema;
@@ -268,6 +278,11 @@ function formatMembers({ properties = {}, required = [] }: Schema): string {
       ];
     });
   return formatTable(['Member', 'Value', '', 'Meaning'], rows(properties as never, ''));
+}
+
+/** Joins phrases with commas and "and". */
+function listOf(phrases: readonly string[]): string {
+  return [phrases.slice(0, -1).join(', '), ...phrases.slice(-1)].filter(Boolean).join(' and ');
 }
 
 function formatList(items: readonly string[]): string {

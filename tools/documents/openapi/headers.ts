@@ -82,7 +82,7 @@ export const headerComponents = {
   },
   'X-Metadata': {
     description:
-      'Outcome of the metadata removal: `removed`, `none` if there was no metadata, or `not-supported` for other formats and for parts. Absent if no removal was required.',
+      'Outcome of the metadata removal: `removed`, `none` if there was no metadata, or `not-supported` if the upload was stored as sent. Absent if no removal was required.',
     required: false,
     schema: { type: 'string', enum: metadataOutcomes },
   },

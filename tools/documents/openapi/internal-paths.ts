@@ -66,7 +66,7 @@ export const internalPaths: Readonly<Record<string, PathItem>> = {
       servers: [internalServer],
       operationId: 'getInternalHealth',
       tags: ['internal'],
-      summary: 'Returns the mode of signed attachments while the process runs',
+      summary: 'Returns 200 while the process runs, and the mode of signed attachments',
       security: [],
       responses: { 200: sent('text/plain', 'OK attachment_signature={mode}', text) },
     },

@@ -218,7 +218,8 @@ function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'ta
 }
 
 function nameOf(resource: ResourceName): string {
-  if (resource === 'external media' || resource === 'branding') return resource;
+  if (resource === 'external media') return resource;
+  if (resource === 'branding') return 'a branding image';
   return /^[aeio]/.test(resource) ? `an ${resource}` : `a ${resource}`;
 }
 

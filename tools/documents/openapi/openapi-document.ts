@@ -44,21 +44,28 @@ export function createOpenapiDocument(): OpenapiDocument {
       { name: 'media', description: 'Public: no authentication.' },
       {
         name: 'signed',
-        description: 'For clients with a signed URL. Without `EXTERNAL_SIGNING_KEYS`, a 404.',
+        description:
+          'For clients with a signed URL. Without `EXTERNAL_SIGNING_KEYS`, these paths are a 404.',
       },
       {
         name: 'platform',
-        description: 'Public, if `COMPATIBILITY` is `fluxer`; otherwise a 404.',
+        description:
+          'Media of the chat platform Fluxer, without authentication. Unless `COMPATIBILITY` is `fluxer`, these paths are a 404.',
       },
       {
         name: 'uploads',
-        description: 'For clients with a capability. Without `RELAY_SIGNING_KEYS`, a 404.',
+        description:
+          'For clients with a capability. Without `RELAY_SIGNING_KEYS`, these paths are a 404.',
       },
-      { name: 'admin', description: 'For operators, on the admin listener.' },
+      {
+        name: 'admin',
+        description:
+          'For operators, on the admin listener. Paths that can return a 401 need `ADMIN_TOKEN` as bearer token.',
+      },
       {
         name: 'internal',
         description:
-          "For the platform's API, on the internal listener, which needs `INTERNAL_PORT`.",
+          "For the platform's API, on the internal listener, which needs `INTERNAL_PORT`. All paths except `/_health` need `INTERNAL_TOKEN` as bearer token.",
       },
     ],
     paths: { ...mediaPaths, ...relayPaths, ...adminPaths, ...internalPaths },

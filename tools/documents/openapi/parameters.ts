@@ -33,7 +33,7 @@ const signedParameters = {
   },
   target: {
     description:
-      'URL of another site, or one of PUBLIC_URLS. Its slashes are slashes of the path; do not encode it again. The opaque form is `v2/` and the unpadded base64url of the URL. The segmented form joins these by slashes: `%3F` and the percent-encoded query, if the URL has one; the scheme; the host; and the segments of the path. With EXTERNAL_PATH_ENCODING=fluxer, the segments are percent-encoded once more.',
+      'URL of another site, or below one of PUBLIC_URLS. Its slashes are slashes of the path; do not encode it again. The opaque form is `v2/` and the unpadded base64url of the URL. The segmented form joins these by slashes: `%3F` and the percent-encoded query, if the URL has one; the scheme; the host; and the segments of the path. With EXTERNAL_PATH_ENCODING=fluxer, the segments are percent-encoded once more.',
     schema: { type: 'string' },
     example: '%3Fw%3D1%26h%3D2/https/media.example.org/a%20b/cat.png',
   },
