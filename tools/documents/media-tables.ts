@@ -76,7 +76,7 @@ function valuesOf({ form }: QueryParameter): string {
 function describeQuality(settings: EncoderSettings[OutputFormat]): string {
   if ('colours' in settings) return `${settings.colours} colours`;
   if ('palette' in settings) return settings.palette ? 'palette' : 'true colour';
-  if ('lossless' in settings) return 'VP8L, every bit';
+  if ('lossless' in settings) return 'pixel-exact (VP8L)';
   const isFullChroma = 'chromaSubsampling' in settings && settings.chromaSubsampling === '4:4:4';
   return `q ${settings.quality}${isFullChroma ? ', 4:4:4' : ''}`;
 }
