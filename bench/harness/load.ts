@@ -61,7 +61,7 @@ async function drive(load: Load): Promise<LoadResult> {
     return received.status;
   };
   let next = 0;
-  const requestOn = async (isRepeated = false): Promise<void> => {
+  const requestUntilEnd = async (isRepeated = false): Promise<void> => {
     while (sinceBeginMs() < durationMs) {
       const path = paths[isRepeated ? next % paths.length : next];
       if (path === undefined) throw new Error(`All ${paths.length} paths are used up.`);
@@ -72,7 +72,7 @@ async function drive(load: Load): Promise<LoadResult> {
   const pending: Promise<unknown>[] = [];
   try {
     if ('clients' in load) {
-      pending.push(...Array.from({ length: load.clients }, () => requestOn(load.isRepeated)));
+      pending.push(...Array.from({ length: load.clients }, () => requestUntilEnd(load.isRepeated)));
     } else {
       const count = Math.round((load.perSecond * durationMs) / 1000);
       for (let index = 0; index < count; index += 1) {

@@ -64,7 +64,7 @@ export function copyKey(key: string, copy: number): string {
   return key.replace(/\d+/, (id) => String(BigInt(id) + distance));
 }
 
-/** Creates files of a random pattern of a length that no buffer size divides, to detect misplaced pieces. */
+/** Creates files that repeat a random pattern. No buffer size divides its length, so that misplaced pieces show. */
 function createBlobs(): Original[] {
   const random = new Random(BLOBS);
   return Array.from({ length: BLOBS }, (_, index) => {

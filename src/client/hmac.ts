@@ -8,7 +8,7 @@ export type SigningKeys = string | readonly string[];
 
 type Encoding = 'base64url' | 'hex';
 
-/** Length of the digest (RFC 2104 §3). */
+/** Shorter keys than the digest are discouraged (RFC 2104 §3). */
 const MIN_KEY_BYTES = 32;
 
 export async function sign(

@@ -74,7 +74,7 @@ export function readConfig(variables: Environment, memoryBytes = readMemoryBytes
       value || (value === '' && mayBeEmpty(name)) ? [[name, value]] : [],
     ),
   );
-  const connections = planConnections(countOtherFiles(environment));
+  const connections = planConnections(countReservedFiles(environment));
   const cores = Number(environment.WORKERS ?? countCores());
   const planned = planMemory(memoryBytes, cores);
   const { values, faults } = readSettings(environment, connections.max, planned.defaults);
@@ -93,7 +93,7 @@ export function readConfig(variables: Environment, memoryBytes = readMemoryBytes
   const compatibility = readCompatibility(values);
   const external = readExternal(values, release.version);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
-  // A setting takes precedence over the size of the machine.
+  // WORKER_MEMORY_BYTES takes precedence over the memory of the machine.
   const [workersBytes, spareBytes] =
     values.WORKER_MEMORY_BYTES === undefined
       ? [planned.workersBytes, planned.spareBytes]
@@ -175,7 +175,7 @@ export function readConfig(variables: Environment, memoryBytes = readMemoryBytes
       maxBytes: values.CACHE_MEMORY_BYTES,
       originalBytes: values.CACHE_ORIGINALS_BYTES,
     },
-    versions: {
+    records: {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
       missingForMs: compatibility.missingForMs,
     },
@@ -205,8 +205,8 @@ function mayBeEmpty(name: string): boolean {
   return Object.hasOwn(rows, name) && rows[name]?.mayBeEmpty === true;
 }
 
-/** NaN if a setting is not a number. */
-function countOtherFiles(environment: Environment): number {
+/** Returns the open files that connections of clients cannot use; NaN if a setting is not a number. */
+function countReservedFiles(environment: Environment): number {
   const cores = Number(environment.WORKERS ?? countCores());
   const processes = (FILES_PER_WORKER * WORKERS_PER_CORE + DECODERS_PER_CORE) * cores;
   const storage =

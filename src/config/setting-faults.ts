@@ -10,7 +10,7 @@ import {
   areUploadsNested,
   isListFileServed,
   isListKeyServed,
-  isUploadsBucketRead,
+  isUploadsBucketShared,
   prefixesOverlap,
   SAMPLE_DIRECTORY,
 } from './variables/storage-settings.ts';
@@ -48,7 +48,7 @@ const rules: readonly Rule[] = [
       return !isDirectory(environment.STORAGE_DIR ?? SAMPLE_DIRECTORY) && 'an existing directory';
     },
   ],
-  comparing(
+  invalidIf(
     'WORKER_MEMORY_BYTES',
     `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
     ({ WORKER_MEMORY_BYTES: bytes = Infinity, MAX_ORIGINAL_BYTES }) =>
@@ -67,8 +67,8 @@ const rules: readonly Rule[] = [
     'RESULT_STORE',
     's3',
   ),
-  comparing('RESULT_STORE_DIR', 'a directory separate from that of the originals', areNested),
-  comparing(
+  invalidIf('RESULT_STORE_DIR', 'a directory separate from that of the originals', areNested),
+  invalidIf(
     'RESULT_S3_PREFIX',
     'a prefix separate from that of the originals, since both are in one bucket',
     prefixesOverlap,
@@ -82,20 +82,20 @@ const rules: readonly Rule[] = [
       return !isDirectory(environment.UPLOADS_DIR) && 'an existing directory';
     },
   ],
-  comparing(
+  invalidIf(
     'UPLOADS_DIR',
     'a directory separate from those of originals and renderings',
     areUploadsNested,
   ),
-  comparing(
+  invalidIf(
     'UPLOADS_S3_BUCKET',
     'a bucket that has neither originals nor renderings',
-    (values) => values.UPLOADS_DIR === undefined && isUploadsBucketRead(values),
+    (values) => values.UPLOADS_DIR === undefined && isUploadsBucketShared(values),
   ),
-  comparing(
+  invalidIf(
     'UPLOADS_DIR_BUCKET',
     'a name that no other bucket has',
-    (values) => values.UPLOADS_DIR !== undefined && isUploadsBucketRead(values),
+    (values) => values.UPLOADS_DIR !== undefined && isUploadsBucketShared(values),
   ),
   [
     'BLOCKLIST_FILE',
@@ -111,8 +111,8 @@ const rules: readonly Rule[] = [
     'BLOCKLIST',
     's3',
   ),
-  comparing('BLOCKLIST_FILE', 'a file outside of STORAGE_DIR and UPLOADS_DIR', isListFileServed),
-  comparing(
+  invalidIf('BLOCKLIST_FILE', 'a file outside of STORAGE_DIR and UPLOADS_DIR', isListFileServed),
+  invalidIf(
     'BLOCKLIST_S3_BUCKET',
     'a bucket other than UPLOADS_S3_BUCKET',
     ({ BLOCKLIST, BLOCKLIST_S3_BUCKET, UPLOADS_S3_BUCKET }) =>
@@ -120,9 +120,9 @@ const rules: readonly Rule[] = [
       BLOCKLIST_S3_BUCKET !== undefined &&
       BLOCKLIST_S3_BUCKET === UPLOADS_S3_BUCKET,
   ),
-  comparing(
+  invalidIf(
     'BLOCKLIST_S3_KEY',
-    'a key that no original can have, since S3_BUCKET has the list',
+    'a key that no original can have, since the list is in S3_BUCKET',
     isListKeyServed,
   ),
   ...keySettingNames.map(
@@ -146,7 +146,7 @@ const rules: readonly Rule[] = [
       );
     },
   ],
-  comparing(
+  invalidIf(
     'EXTERNAL_MAX_AGE_SECONDS',
     'at least EXTERNAL_MIN_AGE_SECONDS',
     (values) => values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS,
@@ -208,7 +208,7 @@ function formatFault(name: SettingName, expected: string, text: string | undefin
   return `${name}: expected ${expected} but received ${received}`;
 }
 
-/** Masks secrets in an invalid value: before the `@` or after the `?` of a URL, or a key instead of its file. */
+/** Masks secrets in an invalid value: before the `@` or after the `?` of a URL, or a key pasted instead of its path. */
 function formatValue(value: string): string {
   if (/-----BEGIN|[\r\n]/.test(value)) return '***';
   const masked = value.replace(/^(https?:\/\/)?.*@/is, '$1***@');
@@ -227,12 +227,12 @@ function requiredIf(name: SettingName, expected: string, other: SettingName, val
 }
 
 /** Applies only if all variables are valid on their own. */
-function comparing(
+function invalidIf(
   name: SettingName,
   expected: string,
-  isBroken: (values: Settings) => boolean,
+  isInvalid: (values: Settings) => boolean,
 ): Rule {
-  return [name, ({ values }) => values !== undefined && isBroken(values) && expected];
+  return [name, ({ values }) => values !== undefined && isInvalid(values) && expected];
 }
 
 function findTlsFault(certFile = '', keyFile = ''): string | undefined {

@@ -219,7 +219,7 @@ export function isVideoName(name = ''): boolean {
   return /\.(?:mp4|m4v|mov|webm|mkv)$/i.test(name);
 }
 
-export function unchangedOf(request: MediaRequest): MediaRequest {
+export function passthroughOf(request: MediaRequest): MediaRequest {
   return { ...request, quality: 'lossless', isAnimated: false, isPassthrough: true };
 }
 

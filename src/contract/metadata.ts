@@ -27,7 +27,9 @@ const derivedMetadata = z.object({
   codec: z
     .string()
     .nullable()
-    .describe('RFC 6381 string of the first video track, else of the first audio track; mp3, pcm.'),
+    .describe(
+      'RFC 6381 string of the first video track, else of the first audio track. MP3 and PCM are `mp3` and `pcm`.',
+    ),
   has_audio: z.boolean().nullable(),
 });
 export type DerivedMetadata = z.infer<typeof derivedMetadata>;

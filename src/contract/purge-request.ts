@@ -66,7 +66,7 @@ function membersOf(resources: Resources) {
     // Complete keys only: the prefix of a key would remove results from the store, but none from memory.
     assets: itemsOf(
       (text) => isKey(withoutSlash(text), resources),
-      `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; use prefix for all keys below a part of one.`,
+      `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; use prefix for all keys below a directory.`,
     ).meta({
       description:
         'Keys of originals (x-origin-key): all their renderings. A hash may begin with a_.',
@@ -122,8 +122,8 @@ export function parsePurgeRequest(body: unknown, options = plainOptions): PurgeR
     const isComplete = isKey(withoutSlash(prefix), resources);
     const purge = originalsOf(isComplete ? [prefix] : [], resources);
     // A complete key is one original, unless attachments have any depth.
-    const mayHaveMore = resources.isLenient && prefix.startsWith('attachments/');
-    return isComplete && !mayHaveMore ? purge : { ...purge, prefixes: [prefix] };
+    const mayHaveOriginalsBelow = resources.isLenient && prefix.startsWith('attachments/');
+    return isComplete && !mayHaveOriginalsBelow ? purge : { ...purge, prefixes: [prefix] };
   }
   if (member === 'paths') {
     return {

@@ -36,13 +36,13 @@ export function encodeOriginKey(originKey: string): string {
   return originKey.split('/').map(encodeURIComponent).join('/');
 }
 
-export function encodedOriginKeyOf(key: string): string {
-  return key.slice(0, key.indexOf('?'));
+export function encodedOriginKeyOf(cacheKey: string): string {
+  return cacheKey.slice(0, cacheKey.indexOf('?'));
 }
 
 export interface ResultAddress {
   readonly originKey: string;
-  readonly key: string;
+  readonly cacheKey: string;
   /** Identity of the rendered version of the original. */
   readonly originalEtag: string;
   readonly release: string;
@@ -55,13 +55,13 @@ const DIGITS = 16;
  * Returns the path of a rendering in a store: a directory named by the origin key, then digests of the request and of the
  * original's and pipeline's versions. One prefix selects all renderings of a user, an original or a request.
  */
-export function resultPath({ originKey, key, originalEtag, release }: ResultAddress): string {
-  return `${resultPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
+export function resultPath({ originKey, cacheKey, originalEtag, release }: ResultAddress): string {
+  return `${resultPathPrefix(originKey, cacheKey)}${hash(JSON.stringify([originalEtag, release]))}`;
 }
 
 /** Returns the common prefix of the paths of one request, for all versions of its original. */
-export function resultPathPrefix(originKey: string, key: string): string {
-  return `${originKey}/${hash(key)}-`;
+export function resultPathPrefix(originKey: string, cacheKey: string): string {
+  return `${originKey}/${hash(cacheKey)}-`;
 }
 
 /** Whether a path has the format of `resultPath`, in any directory. */
@@ -81,13 +81,13 @@ export interface Validators {
   readonly lastModified: Date | undefined;
 }
 
-/** Returns the validators of a response (contract §4). @param key `resultKey` of the request */
+/** Returns the validators of a response (contract §4). @param cacheKey `resultKey` of the request */
 export function validatorsOf(
   { etag, lastModified }: { readonly etag: string; readonly lastModified: Date | undefined },
-  key: string,
+  cacheKey: string,
   release: string,
 ): Validators & { readonly etag: string } {
-  const digest = hashOnce('sha256', JSON.stringify([etag, key, release]), 'base64url');
+  const digest = hashOnce('sha256', JSON.stringify([etag, cacheKey, release]), 'base64url');
   // 132 of 256 bits avoid random collisions, and keep the header short.
   return { etag: `"${digest.slice(0, 22)}"`, lastModified };
 }

@@ -5,7 +5,7 @@ import { resultKey } from '../contract/result-key.ts';
 
 export interface KeyedRequest {
   readonly media: MediaRequest;
-  readonly key: string;
+  readonly cacheKey: string;
 }
 
 /** Secret of this process: no client can predict an absent key and store an original there. */
@@ -43,5 +43,5 @@ export function createAbsentRequest(media: MediaRequest): KeyedRequest {
   const name = `x${digest.slice(0, 20)}/x${digest.slice(20, 40)}/${digest.slice(40)}`;
   const url = media.url === undefined ? undefined : `${ABSENT_SCHEME}${name}`;
   const absent = { ...media, originKey: `${root}/${name}`, url };
-  return { media: absent, key: resultKey(absent) };
+  return { media: absent, cacheKey: resultKey(absent) };
 }

@@ -51,7 +51,7 @@ export function createMediaPipeline(
   outer: Pick<Services, 'blocks' | 'cdn'> & Tools,
 ) {
   const { originLimits, renderLimits } = config;
-  const records = new OriginalRecords(config.versions, outer.clock);
+  const records = new OriginalRecords(config.records, outer.clock);
   const store = resultStore && new GuardedStore(resultStore, outer);
   const release = releaseWithEffort(renderLimits.webpEffort);
   const closing = new AbortController();

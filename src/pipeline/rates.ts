@@ -111,9 +111,6 @@ export class Rates {
     const { clearAtMs = nowMs, lastLoggedAtMs = NEVER_MS } = this.#clients.get(client) ?? {};
     if (nowMs - lastLoggedAtMs < this.#limits.windowMs) return;
     this.#clients.set(client, { clearAtMs, lastLoggedAtMs: nowMs });
-    this.#tools.log.warn(
-      { client, ...this.#limits },
-      'a client has used up its share of rendering',
-    );
+    this.#tools.log.warn({ client, ...this.#limits }, 'a client has exceeded its rate limit');
   }
 }

@@ -1,5 +1,5 @@
 import { MediaError } from '../contract/errors.ts';
-import { type MediaRequest, unchangedOf } from '../contract/media-request.ts';
+import { type MediaRequest, passthroughOf } from '../contract/media-request.ts';
 import { validatorsOf } from '../contract/result-key.ts';
 import { unlessAborted } from './abort.ts';
 import { createAbsentRequest, isHidden, type KeyedRequest } from './absent-media.ts';
@@ -55,10 +55,11 @@ export class MediaService {
   }
 
   /** Finds a current result in memory, synchronously. @throws MediaError `UNAVAILABLE` */
-  findHit({ originKey }: MediaRequest, key: string, trace: RequestTrace): MediaResult | undefined {
+  findHit({ media, cacheKey }: KeyedRequest, trace: RequestTrace): MediaResult | undefined {
+    const { originKey } = media;
     const { clock, caches, meter, records } = this.#services;
     const sinceMs = clock.nowMs();
-    const known = caches.results.get(key);
+    const known = caches.results.get(cacheKey);
     meter.count(known === undefined ? 'cacheMisses' : 'cacheHits', 'results');
     const identity = known && records.findFresh(originKey);
     trace.add('store', clock.nowMs() - sinceMs);
@@ -95,7 +96,7 @@ export class MediaService {
   ): Promise<MediaResponse<Selected>> {
     const { blocks, records, refusals, originals } = this.#services;
     const { trace } = context;
-    let { media, key } = requested;
+    let { media, cacheKey } = requested;
     let wasReplaced = false;
     for (;;) {
       let flight: ReturnType<Originals['join']> | undefined;
@@ -103,24 +104,24 @@ export class MediaService {
         if (media.isPassthrough) return await this.#openOriginal(media, context, wasReplaced);
         context.onWait?.(HIT); // a remembered refusal counts as a hit
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
-        refusals.throwIfRefused(key); // rejected recently: 415, 422, 504
+        refusals.throwIfRefused(cacheKey); // rejected recently: 415, 422, 504
         if (records.isMissing(media.originKey)) throw new MediaError('UNKNOWN_MEDIA');
         flight = originals.join(media);
-        const attempt = await this.#attempt({ media, key }, flight, context);
+        const attempt = await this.#attempt({ media, cacheKey }, flight, context);
         if (flight.work.isInvalidated || attempt === 'try again') continue; // nothing from before a purge is served after it
         if (attempt !== 'send original') return attempt;
-        media = unchangedOf(media);
+        media = passthroughOf(media);
       } catch (error) {
         // A caller without `context.original` handles a hidden block itself.
         if (isHidden(error) && context.original !== undefined) {
-          ({ media, key } = this.#hide(requested, trace)); // respond as for a missing original
+          ({ media, cacheKey } = this.#hide(requested, trace)); // respond as for a missing original
           continue;
         }
         const isPurged = flight?.work.isInvalidated === true && !context.signal.aborted;
         if (error instanceof OriginalReplaced || (isPurged && isReplaced(error))) {
           if (wasReplaced) throw asMediaError(error);
           wasReplaced = true;
-          ({ media, key } = requested); // a picture may have replaced a video
+          ({ media, cacheKey } = requested); // a picture may have replaced a video
           continue;
         }
         if (isPurged) continue;
@@ -134,23 +135,23 @@ export class MediaService {
 
   /** Identifies the original, and finds, joins or starts the rendering of its current state. */
   async #attempt(
-    { media, key }: KeyedRequest,
+    { media, cacheKey }: KeyedRequest,
     { work: original, isJoined }: ReturnType<Originals['join']>,
     context: Omit<RequestContext, 'original'>,
   ): Promise<Attempt> {
     const { originals, caches, store, release } = this.#services;
     const { signal, trace } = context;
-    const known = caches.results.get(key);
+    const known = caches.results.get(cacheKey);
     const hasResult = known !== undefined;
     const kind = hasResult ? 'stale' : 'miss';
-    const waiting = { kind, collapsed: isJoined } as const;
-    context.onWait?.(waiting);
+    const pending = { kind, collapsed: isJoined } as const;
+    context.onWait?.(pending);
     const mayBeStored = store !== undefined && original.backend.remembers;
     const need = hasResult || mayBeStored || context.isConditional ? 'identity' : 'bytes';
     const identifying = original.identify(trace, need, hasResult);
     const found = await unlessAborted(identifying, signal).catch((error: unknown) => {
       // Identifying another site's original reads it completely, and may reject it.
-      original.refuse(key, error);
+      original.refuse(cacheKey, error);
       throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
     });
     const identity = await originals.checkBytes(original, found.identity, signal); // UNAVAILABLE, UNKNOWN_MEDIA
@@ -161,14 +162,14 @@ export class MediaService {
     // A video that is sent unmodified has other validators.
     const isRendered = !isSentUnmodified(media) || !original.isLikelyVideo(identity);
     if (context.isConditional && found.failure === undefined && isRendered) {
-      const validators = validatorsOf(identity, key, release);
+      const validators = validatorsOf(identity, cacheKey, release);
       if (context.matchesCondition(validators)) {
-        return { kind: 'not-modified', validators, outcome: found.contactedOrigin ? waiting : HIT };
+        return { kind: 'not-modified', validators, outcome: found.contactedOrigin ? pending : HIT };
       }
     }
     signal.throwIfAborted();
-    const render = this.#renders.join(key, (controls) => {
-      const task = { request: media, key, original, trace, ...controls };
+    const render = this.#renders.join(cacheKey, (controls) => {
+      const task = { request: media, cacheKey, original, trace, ...controls };
       return this.#startRender(task, { ...found, identity }, context);
     });
     context.onWait?.({ kind, collapsed: render.isJoined });
@@ -213,18 +214,18 @@ export class MediaService {
     ignoresRange: boolean,
   ): Promise<MediaResponse<Selected>> {
     const { blocks } = this.#services;
-    const { onWait, original: use } = context;
-    if (use === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const { onWait, original: selector } = context;
+    if (selector === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     onWait?.(BYPASS);
     const isChecked = blocks?.hasDigestBlocks === true;
-    const requested = use.requestedBytes(ignoresRange);
+    const requested = selector.requestedBytes(ignoresRange);
     const original = await openPassthrough(this.#services, request, requested, context);
     const { originKey, url } = request;
     const sent = { originKey, url, sha256: original.sha256, etag: original.state };
     let hasBody = false;
     try {
       blocks?.check(sent);
-      const selected = use.select(original, request, ignoresRange);
+      const selected = selector.select(original, request, ignoresRange);
       const { first, last } = selected;
       let body = selected.hasBody ? await original.stream(first, last) : undefined;
       if (body !== undefined && blocks?.hasDigestBlocks === true && !isChecked) {
@@ -244,7 +245,7 @@ export class MediaService {
   #hide({ media }: KeyedRequest, trace: RequestTrace): KeyedRequest {
     const absent = createAbsentRequest(media);
     trace.restart();
-    if (!media.isPassthrough) this.findHit(absent.media, absent.key, trace);
+    if (!media.isPassthrough) this.findHit(absent, trace);
     return absent;
   }
 

@@ -48,7 +48,7 @@ async function openCdn(
   sleep: Sleep,
   tools: Tools,
 ) {
-  const tags = new CdnTags(cdn.name, await findSecret(objects));
+  const tags = new CdnTags(cdn.name, await readOrCreateSecret(objects));
   const api = await openCdnApi(cdn);
   const front = { api, row: cdnRows[cdn.name], tags, secondRoundAfterMs };
   const queue = new PurgeQueue(objects, tools);
@@ -56,7 +56,7 @@ async function openCdn(
 }
 
 /** Reads the secret of the CDN tags, which the first replica creates. */
-async function findSecret(objects: SharedObjects): Promise<Uint8Array> {
+async function readOrCreateSecret(objects: SharedObjects): Promise<Uint8Array> {
   const created = randomBytes(SECRET_BYTES);
   const found = await objects.read(SECRET_NAME);
   if (found === undefined && (await objects.write(SECRET_NAME, created, 'absent')) !== undefined) {

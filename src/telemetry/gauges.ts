@@ -12,12 +12,12 @@ export function listGauges(
   const { admission, originReads, originStreams, originalsBudget, rates, store } = pipeline;
   const { results, originals } = pipeline.caches;
   const connections = state.countConnections;
-  const lane = (help: string, read: (lane: Lane) => number): GaugeRow => [
+  const byLane = (help: string, read: (lane: Lane) => number): GaugeRow => [
     help,
     () => ({ light: read('light'), heavy: read('heavy') }),
     'lane',
   ];
-  const cache = (help: string, member: keyof StoreUsage): GaugeRow => [
+  const byCache = (help: string, member: keyof StoreUsage): GaugeRow => [
     help,
     () => ({
       results: results[member],
@@ -38,50 +38,53 @@ export function listGauges(
       () => Number(originHealth.state !== 'failing'),
     ],
     darkroom_log_lines_lost_total: ['Log lines dropped because of a slow reader.', countLostLines],
-    darkroom_queue_length: lane('Renders that wait for a CPU slot.', (of) =>
-      admission.waitingIn(of),
+    darkroom_queue_length: byLane('Renders that wait for a CPU slot.', (lane) =>
+      admission.waitingIn(lane),
     ),
-    darkroom_slots: lane('CPU slots.', (of) => workers.slots[of].length),
-    darkroom_slots_held: lane('CPU slots in use.', (of) => admission.occupiedSlotsOf(of)),
-    darkroom_workers: lane(
+    darkroom_slots: byLane('CPU slots.', (lane) => workers.slots[lane].length),
+    darkroom_slots_held: byLane('CPU slots in use.', (lane) => admission.occupiedSlotsOf(lane)),
+    darkroom_workers: byLane(
       'Render processes that should be running; heavy ones start on demand.',
-      (of) => workers.expectedWorkers(of),
+      (lane) => workers.expectedWorkers(lane),
     ),
-    darkroom_workers_ready: lane(
+    darkroom_workers_ready: byLane(
       'Render processes that are idle or busy.',
-      (of) => workers.readyProcessIdsOf(of).length,
+      (lane) => workers.readyProcessIdsOf(lane).length,
     ),
-    darkroom_worker_resident_memory_bytes: lane(
+    darkroom_worker_resident_memory_bytes: byLane(
       'Resident memory of all render processes after their last jobs.',
-      (of) => workers.rssBytesOf(of),
+      (lane) => workers.rssBytesOf(lane),
     ),
     darkroom_worker_restarts_total: [
       'Render processes started to replace one that ended or was killed.',
       () => workers.counters.restarts,
     ],
     darkroom_worker_kills_total: [
-      'Render processes killed: at a deadline, because no request waited any more, for breaking the protocol.',
+      'Render processes killed at a deadline, after the last request left, or for a protocol violation.',
       () => workers.counters.kills,
     ],
     darkroom_worker_recycles_total: ['Render processes recycled.', () => workers.counters.recycles],
-    darkroom_cache_bytes: cache(
+    darkroom_cache_bytes: byCache(
       'Size of the entries of a cache, or of a store with a maximum size.',
       'heldBytes',
     ),
-    darkroom_cache_max_bytes: cache('Bound of darkroom_cache_bytes.', 'maxBytes'),
+    darkroom_cache_max_bytes: byCache('Bound of darkroom_cache_bytes.', 'maxBytes'),
     darkroom_cache_entries: [
       'Entries of a cache in memory.',
       () => ({ results: results.size, originals: originals.size }),
       'cache',
     ],
-    darkroom_cache_evictions_total: cache('Entries evicted to make room for others.', 'evictions'),
+    darkroom_cache_evictions_total: byCache(
+      'Entries evicted to make room for others.',
+      'evictions',
+    ),
     darkroom_store_writes_total: [
       'Writes of renderings by outcome; dropped: the store was too slow.',
       () => ({ ...store?.writes }),
       'outcome',
     ],
     darkroom_originals_held_bytes: [
-      'Originals that are being read or rendered, or wait for either.',
+      'Memory of originals that are being read or rendered, or wait for either.',
       () => originalsBudget.heldBytes,
     ],
     darkroom_originals_max_bytes: [
@@ -129,7 +132,7 @@ export function listGauges(
       () => connections().maxRequests,
     ],
     darkroom_clients_cut_off_total: [
-      'Closed connections: of slow readers, idle ones evicted for new ones, new ones above the maximum.',
+      'Connections closed because the client read slowly, was idle when a new one arrived, or exceeded the maximum.',
       () => {
         const { slowReaders, evicted, turnedAway } = connections();
         return { 'slow reader': slowReaders, evicted, 'turned away': turnedAway };
@@ -137,11 +140,11 @@ export function listGauges(
       'reason',
     ],
     darkroom_edge_purges_pending: [
-      'Purges that the CDN in front has not accepted twice (EDGE).',
+      'Purges that the CDN in front has not yet accepted in both rounds (EDGE).',
       () => cdn?.usage.pending ?? 0,
     ],
     darkroom_edge_oldest_purge_seconds: [
-      'Age of the oldest purge that the CDN in front has not accepted twice.',
+      'Age of the oldest purge that the CDN in front has not yet accepted in both rounds.',
       () => cdn?.usage.oldestSeconds ?? 0,
     ],
     darkroom_uploads_in_flight: ['Running uploads.', upload('uploads')],

@@ -114,7 +114,7 @@ export class RequestSpan implements TracedRequest {
     const isKnown = KNOWN_METHODS.has(method);
     const route = routeOf(resource);
     const server = serverOf(this.#head);
-    if (route !== undefined) this.#span.updateName(`${nameOf(this.#head)} ${route}`);
+    if (route !== undefined) this.#span.updateName(`${spanNameOf(this.#head)} ${route}`);
     // One call is faster; the SDK skips `undefined` attributes.
     this.#span.setAttributes({
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
@@ -142,7 +142,7 @@ export class RequestSpan implements TracedRequest {
   }
 }
 
-export function nameOf({ method = '' }: RequestHead): string {
+export function spanNameOf({ method = '' }: RequestHead): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 

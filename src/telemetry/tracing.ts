@@ -24,7 +24,7 @@ import {
   setGlobalErrorHandler,
   W3CTraceContextPropagator,
 } from './opentelemetry.ts';
-import { nameOf, type RequestHead, RequestSpan } from './request-span.ts';
+import { type RequestHead, RequestSpan, spanNameOf } from './request-span.ts';
 
 export interface Tracing {
   /** Begins the span of a request, in the sender's trace if it has one. */
@@ -68,7 +68,7 @@ export function openTracing(
         ? propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
         : ROOT_CONTEXT;
       // Asynchronous context storage would cost every request, traced or not.
-      const span = tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
+      const span = tracer.startSpan(spanNameOf(head), { kind: SpanKind.SERVER }, parent);
       return new RequestSpan(tracer, span, head, scheme);
     },
     close: async (maxWaitMs) => {

@@ -18,7 +18,7 @@ const readings = `
  → renderLimits.maxInputPixels=100000000 renderLimits.maxAnimationPixels=250000000 renderLimits.maxFrames=1024 renderLimits.maxResultBytes=${100 * MEBIBYTE} renderLimits.timeoutMs=15000
  → originReads={"slots":64,"maxWaiting":1024,"maxWaitMs":5000} originStreams={"slots":256,"maxWaiting":1024,"maxWaitMs":5000}
  → originalsMemoryBytes=${512 * MEBIBYTE} renderer.memoryBytes={"light":${338 * MEBIBYTE},"heavy":${2_222 * MEBIBYTE}}
- → admission.maxWaitingPerCore=64 admission.maxWaitMs=5000 versions.freshForMs=300000 versions.missingForMs=30000
+ → admission.maxWaitingPerCore=64 admission.maxWaitMs=5000 records.freshForMs=300000 records.missingForMs=30000
  → cache.maxBytes=${256 * MEBIBYTE} cache.originalBytes=${64 * MEBIBYTE} shutdown.graceMs=20000 log.level="info"
  → http.maxAgeSeconds={"media":31536000,"defaultAvatar":86400,"notFound":30,"unknownMedia":30,"refused":300}
  → resultStore=undefined admin=undefined attachments.mode="off" attachments.signing=undefined external=undefined tracing=undefined
@@ -47,14 +47,14 @@ RESULT_STORE=filesystem RESULT_STORE_DIR=src → resultStore={"kind":"filesystem
 RESULT_STORE=s3 RESULT_S3_BUCKET=c → resultStore.kind="s3" resultStore.bucket="c" resultStore.prefix="" resultStore.maxConnections=64
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_ENDPOINT=http://[::1]:9000 → resultStore.endpoint="http://[::1]:9000" resultStore.forcePathStyle=true
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_REGION=here → resultStore.region="here" resultStore.connectTimeoutMs=2000 resultStore.timeoutMs=10000
-COMPATIBILITY=fluxer → http.maxAgeSeconds.notFound=30 http.maxAgeSeconds.unknownMedia=undefined versions.missingForMs=2000
+COMPATIBILITY=fluxer → http.maxAgeSeconds.notFound=30 http.maxAgeSeconds.unknownMedia=undefined records.missingForMs=2000
 PUBLIC_URLS=https://CDN.example./ → parseOptions.publicUrls=[{"origin":"https://cdn.example","segments":[]}]
 PUBLIC_URLS=http://a.example:80,https://b.example:8443/a%2525b/c/ → parseOptions.publicUrls=[{"origin":"http://a.example","segments":[]},{"origin":"https://b.example:8443","segments":["a%b","c"]}]
 EXTERNAL_SIGNING_KEYS=${key} → external.pathEncoding="plain" external.publicUrls=[]
 EXTERNAL_SIGNING_KEYS=${key} COMPATIBILITY=fluxer → external.pathEncoding="fluxer"
 EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_PATH_ENCODING=fluxer → external.pathEncoding="fluxer"
 EXTERNAL_SIGNING_KEYS=${key} COMPATIBILITY=fluxer EXTERNAL_PATH_ENCODING=plain → external.pathEncoding="plain"
-COMPATIBILITY=fluxer NOT_FOUND_MAX_AGE_SECONDS=1 → versions.missingForMs=1000
+COMPATIBILITY=fluxer NOT_FOUND_MAX_AGE_SECONDS=1 → records.missingForMs=1000
 ADMIN_TOKEN=a-token-of-the-tests → admin=undefined
 ADMIN_PORT=9090 ADMIN_TOKEN=a-token-of-the-tests → admin.listen={"host":"127.0.0.1","port":9090} admin.token="a-token-of-the-tests"
 ATTACHMENT_SIGNING_KEYS=${key} → attachments.mode="off" attachments.signing.domain="attachment-url-v1" attachments.signing.keys.secrets=["${key}"]

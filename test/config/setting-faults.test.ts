@@ -16,7 +16,8 @@ const listed = 'BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl';
 
 const bucket = 'STORAGE=s3 S3_BUCKET=a BLOCKLIST=s3';
 const served = 'BLOCKLIST_FILE: a file outside of STORAGE_DIR and UPLOADS_DIR';
-const servedKey = 'BLOCKLIST_S3_KEY: a key that no original can have, since S3_BUCKET has the list';
+const servedKey =
+  'BLOCKLIST_S3_KEY: a key that no original can have, since the list is in S3_BUCKET';
 
 /** Variables as in a shell, and their errors: name, expected value and, if it is masked, the received value. */
 const examples = `

@@ -232,7 +232,7 @@ export const events: Readonly<Record<string, Event>> = {
     logged: [
       {
         level: 'warn',
-        message: 'a client has used up its share of rendering',
+        message: 'a client has exceeded its rate limit',
         details: { client: '127.0.0.1', requests: 1, windowMs: 60_000 },
       },
     ],

@@ -52,7 +52,7 @@ const malformed: [what: string, header: unknown, body?: string][] = [
   ['an unknown code', { ...failed, code: 'RATE_LIMITED' }],
   ['an inherited code', { ...failed, code: 'toString' }],
   ['no detail', { ...failed, detail: undefined }],
-  ['a body of a failure', failed, 'x'],
+  ['a failure with a body', failed, 'x'],
   ['no body', rendered],
   ['a body in the header', { ...rendered, body: [1, 2] }],
   ['no memory size', { kind: 'rendered' }, 'x'],
@@ -90,7 +90,7 @@ test.each(malformed)('rejects a message: %s', (_, header, body) => {
   expect(() => parse(header, body)).toThrow(ProtocolError);
 });
 
-test('reads packets in pieces of any size, and several in a piece', () => {
+test('reads packets split into pieces of any size, and several packets in one piece', () => {
   const body = Buffer.from('in pieces');
   const bytes = Buffer.concat([...formatPacket(rendered, body), ...formatPacket(rendered, body)]);
   for (let pieceBytes = 1; pieceBytes <= bytes.length; pieceBytes += 1) {
@@ -103,7 +103,7 @@ test('reads packets in pieces of any size, and several in a piece', () => {
 });
 
 /** Makes a worker send a false message while it waits for a range. */
-const waiting = ({ sayByRanges }: TestPool, falseMessage: string): Promise<string> =>
+const sendWhileWaiting = ({ sayByRanges }: TestPool, falseMessage: string): Promise<string> =>
   sayByRanges(readerOf(falseMessage, () => new Promise(() => undefined)));
 
 /** Start of a packet with these lengths of header and body. */
@@ -132,8 +132,8 @@ const falseMessages: [what: string, send: (pool: TestPool) => Promise<unknown>][
   ['a ninth frame', ({ sayByRanges }) => sayByRanges('decode 9 a')],
   ['a frame during an inspection', ({ inspect }) => inspect('decode 1 a')],
   ['a picture instead of metadata', ({ inspect }) => inspect('a picture')],
-  ['a request during another one', (pool) => waiting(pool, raw(read, read))],
-  ['a response during a request', (pool) => waiting(pool, raw(read, failed))],
+  ['a request during another one', (pool) => sendWhileWaiting(pool, raw(read, read))],
+  ['a response during a request', (pool) => sendWhileWaiting(pool, raw(read, failed))],
 ];
 
 describe('a compromised worker', () => {

@@ -4,7 +4,6 @@ import { writeLine } from '../command.ts';
 export interface Finding {
   readonly kind: 'ok' | 'warning' | 'fault';
   readonly subject: string;
-  /** For a fault, includes its consequence and the remedy. */
   readonly text: string;
 }
 

@@ -13,10 +13,10 @@ import { CommandError, silentLog } from '../command.ts';
 import { withOfflineApp } from '../offline-app.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
-/** The same for all checks: if the upload cannot be removed, the next check replaces it. */
+/** Constant, so that the next check replaces an upload that could not be removed. */
 const UPLOAD_KEY = 'darkroom-check.png';
 
-const PERMITTED_SECONDS = 60;
+const CAPABILITY_SECONDS = 60;
 
 const REMOVAL_TIMEOUT_MS = 10_000;
 
@@ -26,7 +26,7 @@ type Send = (path: string, request?: RequestInit) => Promise<{ status: number; b
 
 /** Acts as the API of the platform that this service serves (contract §14). */
 export async function checkPlatform(config: Config, signal: AbortSignal): Promise<Finding[]> {
-  const findings = [...findSettings(config)];
+  const findings = [...checkSettings(config)];
   const unencrypted = { ...config, http: { ...config.http, tls: undefined } };
   try {
     await withOfflineApp(
@@ -37,14 +37,15 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
         const send = await listen(app.server, signal);
         const avatar = (await send('/avatars/0.png')).bytes;
         const { relay, uploads, internal } = config;
-        const stored = relay && uploads && (await tryUpload({ relay, uploads }, send, avatar));
-        if (stored) findings.push(stored);
-        if (stored?.kind === 'ok' && uploads !== undefined) {
+        const uploadFinding =
+          relay && uploads && (await tryUpload({ relay, uploads }, send, avatar));
+        if (uploadFinding) findings.push(uploadFinding);
+        if (uploadFinding?.kind === 'ok' && uploads !== undefined) {
           try {
             if (internal !== undefined) {
-              const listener =
+              const sendInternal =
                 app.internal === undefined ? send : await listen(app.internal, signal);
-              findings.push(...(await tryInternal(listener, internal.token, avatar)));
+              findings.push(...(await tryInternal(sendInternal, internal.token, avatar)));
             }
           } finally {
             findings.push(...(await tryRemoval(config, uploads)));
@@ -57,12 +58,17 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
     signal.throwIfAborted();
     const isKnown = error instanceof CommandError;
     const cause = isKnown ? error.cause : error;
-    findings.push(fault('platform', `${isKnown ? error.message : 'fails'}${formatCauses(cause)}`));
+    findings.push(
+      fault(
+        'platform',
+        `${isKnown ? error.message : 'could not be checked'}${formatCauses(cause)}`,
+      ),
+    );
   }
   return findings;
 }
 
-function* findSettings(config: Config): Generator<Finding> {
+function* checkSettings(config: Config): Generator<Finding> {
   const isFluxer = config.parseOptions.resources === platformResources;
   const rows = [
     [isFluxer, fault, 'platform', 'COMPATIBILITY is not fluxer: requests are parsed strictly'],
@@ -109,7 +115,7 @@ async function tryUpload(
     mb: body.length,
     ct: 'image/png',
     s: false,
-    e: Math.floor(Date.now() / 1000) + PERMITTED_SECONDS,
+    e: Math.floor(Date.now() / 1000) + CAPABILITY_SECONDS,
   };
   const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
   const capability = `${payload}.${relay.keys.sign(payload, 'base64url')}`;
@@ -121,7 +127,7 @@ async function tryUpload(
     : fault('uploads', `${what} cannot be stored: ${status} ${bytes}`);
 }
 
-/** Continues during a stop; warns if the storage refuses. */
+/** Removes the upload, even during a stop. */
 async function tryRemoval({ originLimits }: Config, uploads: Uploads): Promise<readonly Finding[]> {
   try {
     const storage = await openStorage(uploads, originLimits);
@@ -147,13 +153,10 @@ async function tryInternal(send: Send, token: string, uploaded: Buffer): Promise
   const thumbnail = await post('/_thumbnail');
   const isRendered = thumbnail.status === 200;
   return [
-    (isCorrect ? ok : fault)(
-      'metadata',
-      isCorrect ? 'of the upload is correct' : `${metadata.status} ${text}`,
-    ),
+    (isCorrect ? ok : fault)('metadata', isCorrect ? 'is correct' : `${metadata.status} ${text}`),
     isRendered
-      ? ok('thumbnail', `of the upload has ${thumbnail.bytes.length} bytes`)
-      : fault('thumbnail', `of the upload: ${thumbnail.status} ${thumbnail.bytes}`),
+      ? ok('thumbnail', `has ${thumbnail.bytes.length} bytes`)
+      : fault('thumbnail', `${thumbnail.status} ${thumbnail.bytes}`),
   ];
 }
 
@@ -170,13 +173,13 @@ async function tryAttachments(config: Config, send: Send, signal: AbortSignal): 
   const storage = await openStorage(config.storage, config.originLimits);
   await storage.openListing().list('attachments/', visit, signal);
   if (path === undefined) return [ok('signed reads', 'there is no attachment yet')];
-  const [shown] = path.split('?');
+  const [unsignedPath] = path.split('?');
   const tryReading = async (subject: string, target: string): Promise<Finding> => {
     const { status, bytes } = await send(target, { headers: { range: 'bytes=0-0' } });
     // An empty file returns 416.
     return [200, 206, 416].includes(status)
-      ? ok(subject, `${shown} can be read`)
-      : fault(subject, `${shown}: ${status} ${bytes}`);
+      ? ok(subject, `${unsignedPath} can be read`)
+      : fault(subject, `${unsignedPath}: ${status} ${bytes}`);
   };
   const findings = [await tryReading('signed reads', path)];
   const [publicUrl] = parseOptions.publicUrls;

@@ -15,7 +15,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   if (resultStore === undefined) return ok('renderings', 'kept only in memory (RESULT_STORE)');
   const where = describeLocation(resultStore);
   const originKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
-  const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
+  const address = { originKey, cacheKey: originKey, originalEtag: 'check', release: 'check' };
   let step = 'opened';
   try {
     const store = await openResultStore(resultStore, silentLog, { isInUse: true });

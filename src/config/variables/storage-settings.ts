@@ -170,7 +170,7 @@ export function areUploadsNested(values: Settings): boolean {
 }
 
 /** Whether a public route reads from the bucket of uploads, or its name in a capability is that of another bucket. */
-export function isUploadsBucketRead(values: Settings): boolean {
+export function isUploadsBucketShared(values: Settings): boolean {
   const { S3_BUCKET, RESULT_S3_BUCKET } = values;
   const bucket = readUploads(values)?.bucket;
   return bucket !== undefined && [S3_BUCKET, RESULT_S3_BUCKET].includes(bucket);

@@ -25,7 +25,7 @@ export const signatureParameters = Object.keys(
 const DATA_EXPORT = 'dp';
 
 /** Interval between issue times, so that all clients share a URL and its cache entry for half a day. */
-const GRID_SECONDS = 12 * 3_600;
+const ISSUE_INTERVAL_SECONDS = 12 * 3_600;
 
 /** Lifetime of a URL from its issue time: it expires 12 to 24 hours after it is signed. */
 const LIFETIME_SECONDS = 24 * 3_600;
@@ -38,10 +38,10 @@ const BITS_BELOW_TIME = 22n;
 
 /** Returns expiry and issue time of a URL, which change every twelve hours after the creation of the attachment. */
 export function timesOf(attachmentId: string, nowMs: number): [ex: string, is: string] {
-  const madeMs = Number(BigInt(attachmentId) >> BITS_BELOW_TIME) + EPOCH_MS;
-  const madeAt = Math.floor(madeMs / 1000);
-  const age = Math.floor(nowMs / 1000) - madeAt;
-  const issuedAt = madeAt + GRID_SECONDS * Math.floor(age / GRID_SECONDS);
+  const createdMs = Number(BigInt(attachmentId) >> BITS_BELOW_TIME) + EPOCH_MS;
+  const createdAt = Math.floor(createdMs / 1000);
+  const age = Math.floor(nowMs / 1000) - createdAt;
+  const issuedAt = createdAt + ISSUE_INTERVAL_SECONDS * Math.floor(age / ISSUE_INTERVAL_SECONDS);
   return [formatTime(issuedAt + LIFETIME_SECONDS), formatTime(issuedAt)];
 }
 
@@ -64,7 +64,7 @@ function formatTime(seconds: number): string {
   return seconds.toString(16).padStart(8, '0');
 }
 
-/** Parses the signature parameters in constant work: always reads the complete query. */
+/** Parses the signature parameters. Always reads the complete query, so that the response time reveals nothing. */
 export function readParameters(rawQuery: string): SignatureParameters | 'missing' | 'malformed' {
   const sent = new Map<string, string>();
   let isMalformed = false;

@@ -22,7 +22,7 @@ const DEFAULT_DENOMINATOR = 100;
 /** Largest four-byte integer (PNG 3rd edition §7.1). */
 const MAX_INTEGER = 0x7fff_ffff;
 
-/** Collects the frames of an APNG (PNG 3rd edition §4.9, §11.3.6). Keeps the first error, since stills ignore it. */
+/** Collects the frames of an APNG (PNG 3rd edition §4.9, §11.3.6). Does not throw its first error: stills ignore it. */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
   plays = 0;
@@ -73,7 +73,7 @@ export class ApngFrames {
     return this.#declaredFrames !== undefined;
   }
 
-  get hasDistinctFrames(): boolean {
+  get showsMoreThanDefaultImage(): boolean {
     return this.frames.length > 1 || !this.#isDefaultImageFrame;
   }
 
@@ -126,16 +126,16 @@ export class ApngFrames {
     const { start, end } = chunk;
     if (!this.#expectChunk(chunk, end - start >= SEQUENCE_BYTES)) return;
     this.#expectSequence(start);
-    const isOwn = this.frames.length > (this.#isDefaultImageFrame ? 1 : 0);
-    if (!this.#expect(this.#hasImageData && isOwn, () => `fdAT at ${start} without a frame`))
+    const hasOwnFrame = this.frames.length > (this.#isDefaultImageFrame ? 1 : 0);
+    if (!this.#expect(this.#hasImageData && hasOwnFrame, () => `fdAT at ${start} without a frame`))
       return;
     this.frames.at(-1)?.data.push({ start: start + SEQUENCE_BYTES, end });
   }
 
-  #expectChunk(chunk: PngChunk, isSized: boolean): boolean {
+  #expectChunk(chunk: PngChunk, hasValidLength: boolean): boolean {
     const { type, start, end } = chunk;
     return (
-      this.#expect(isSized, () => `${type} of ${end - start} bytes at ${start}`) &&
+      this.#expect(hasValidLength, () => `${type} of ${end - start} bytes at ${start}`) &&
       this.#expect(hasValidCrc(this.#reader, chunk), () => `wrong CRC of ${type} at ${start}`)
     );
   }

@@ -136,8 +136,8 @@ function framesOf(
   apng: ApngFrames | undefined,
 ): Pick<ImageHeader, 'format' | 'frames' | 'animation' | 'animationError'> {
   if (!apng?.isAnimated) return { format: 'png', frames: 1, animation: undefined };
-  const { frames, plays, error, hasDistinctFrames } = apng;
-  const isShown = error === undefined && hasDistinctFrames;
+  const { frames, plays, error, showsMoreThanDefaultImage } = apng;
+  const isShown = error === undefined && showsMoreThanDefaultImage;
   return {
     format: 'apng',
     frames: Math.max(frames.length, 1),

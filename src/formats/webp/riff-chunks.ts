@@ -54,7 +54,7 @@ export function readWebpProfile(webp: Uint8Array): Uint8Array | undefined {
   return undefined;
 }
 
-/** Returns the file with plain EXIF in each EXIF chunk. */
+/** Returns the file with each EXIF chunk reduced to the orientation. */
 export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
   for (const { fourCc, start, end } of iterateRiffChunks(webp, FIRST_CHUNK)) {

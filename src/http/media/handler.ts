@@ -16,7 +16,7 @@ import { isConditional, isNotModified, isPreconditionFailed } from '../condition
 import { formatMediaDisposition } from '../content-disposition.ts';
 import type { Exchange } from '../exchange.ts';
 import {
-  formatValidators,
+  formatNotModifiedFields,
   type Head,
   type PreparedBody,
   prepareBody,
@@ -72,13 +72,12 @@ export function createMediaHandler(
     }
     state.resource = parsed.media.resource;
     state.media = parsed.media;
-    state.asset = parsed.key;
+    state.asset = parsed.cacheKey;
     // A refused URL gets these tags too, since it must look like a missing attachment. After a redirect, the keys before it
     // stay, so that a purge of any of them removes the response.
     state.originKeys = [...state.originKeys, parsed.media.originKey];
     const target = targets.admit(exchange, parsed);
-    const { media, key } = target;
-    const hit = media.isPassthrough ? undefined : service.findHit(media, key, state.trace);
+    const hit = target.media.isPassthrough ? undefined : service.findHit(target, state.trace);
     if (hit === undefined) return respondAsync(exchange, target);
     sendResult(exchange, hit, target, HIT);
     return undefined;
@@ -114,7 +113,7 @@ export function createMediaHandler(
     if (response.kind === 'rendition') {
       sendResult(exchange, response.result, target, outcome);
     } else if (response.kind === 'not-modified') {
-      const fields = formatValidators(response.validators, robotsTag, exchange.tagField);
+      const fields = formatNotModifiedFields(response.validators, robotsTag, exchange.tagField);
       const notModified = { status: 304, fields, first: 0, last: undefined } as const;
       exchange.sendSelected(notModified, cacheControlOf(target), outcome);
     } else {

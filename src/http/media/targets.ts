@@ -74,7 +74,7 @@ export function createMediaTargets(
     if (target.kind === 'invalid') throw target.error;
     if (target.kind === 'default avatar') return target;
     const { request: media, isDownload, text } = target;
-    const parsed = { media, key: resultKey(media), isDownload };
+    const parsed = { media, cacheKey: resultKey(media), isDownload };
     if (signing === undefined || media.resource !== 'attachment') return parsed;
     // Constant work for every URL, so that the response time reveals nothing.
     const signature = checkSignature(splitTarget(text)[1], media.originKey, signing, wallClock());
@@ -131,7 +131,7 @@ export function createMediaTargets(
       // A hidden original looks like a missing one.
       if (block.hidden) return { ...target, ...createAbsentRequest(target.media) };
       exchange.setOutcome({ kind: target.media.isPassthrough ? 'bypass' : 'hit' });
-      throw blocks.refuse(block);
+      throw blocks.errorOf(block);
     },
   };
 }

@@ -10,7 +10,7 @@ interface Names extends Pick<MediaRequest, 'originKey'>, Partial<Pick<MediaReque
   readonly sha256?: string | undefined;
 }
 
-/** An original that is being sent; its digest may be remembered by its tag. */
+/** An original that is being sent. Its digest may be stored under its `etag`. */
 export interface SentOriginal extends Names {
   readonly etag: string | undefined;
 }
@@ -49,16 +49,16 @@ export class BlockGuard {
   /** @throws MediaError as `check` does */
   checkDigest(sha256: string | undefined): void {
     const block = sha256 && this.#list.index.find({ kind: 'sha256', value: sha256 });
-    if (block) throw this.refuse(block);
+    if (block) throw this.errorOf(block);
   }
 
   /** @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` if the block is hidden */
   check(names: Names): void {
     const block = this.find(names);
-    if (block !== undefined) throw this.refuse(block);
+    if (block !== undefined) throw this.errorOf(block);
   }
 
-  refuse({ hidden }: Pick<Block, 'hidden'>): MediaError {
+  errorOf({ hidden }: Pick<Block, 'hidden'>): MediaError {
     if (hidden) {
       const cause = new HiddenBlock('The original is blocked, and the block is hidden.');
       return new MediaError('UNKNOWN_MEDIA', { cause });
@@ -82,14 +82,12 @@ export class BlockGuard {
     return [...this.#streams.values()];
   }
 
-  /**
-   * Destroys the bodies of blocked originals; `digests` has SHA-256 by origin key, of any state (other clients retry).
-   */
+  /** Destroys the bodies of blocked originals. @param digests by origin key; a wrong version only makes clients retry */
   destroyBlocked(digests: ReadonlyMap<string, string>): void {
     for (const [body, sent] of this.#streams) {
       const sha256 = sent.sha256 ?? digests.get(sent.originKey);
       const block = this.find({ ...sent, sha256 });
-      if (block !== undefined) body.destroy(this.refuse(block));
+      if (block !== undefined) body.destroy(this.errorOf(block));
     }
   }
 }

@@ -191,7 +191,7 @@ export function createInternalMedia(
     const request = pictureRequest(originKey, size, edgePx, format, 'high');
     check();
     const served = await media.serve(
-      { media: request, key: resultKey(request) },
+      { media: request, cacheKey: resultKey(request) },
       {
         signal,
         trace: new RequestTrace(clock),

@@ -124,9 +124,9 @@ export class DetailStore {
     originalEtag: string,
     name: keyof StoredDetails,
   ): ResultAddress {
-    const key = `${encodeOriginKey(originKey)}?${name}`;
+    const cacheKey = `${encodeOriginKey(originKey)}?${name}`;
     const release = rows[name].isOfRelease ? this.#release : '';
-    return { originKey, key, originalEtag, release };
+    return { originKey, cacheKey, originalEtag, release };
   }
 }
 

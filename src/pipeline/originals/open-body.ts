@@ -19,8 +19,8 @@ export interface BufferedBeginning extends BufferedBytes {
   readonly rest: Readable | undefined;
 }
 
-/** Initial size of a buffer without a trusted length. */
-const FIRST_BYTES = 64 * 1024;
+/** Minimum size of a buffer without a trusted length. */
+const MIN_BUFFER_BYTES = 64 * 1024;
 
 /**
  * Opens an original within the deadline of the first byte, which excludes the wait for a slot. The body must be read or
@@ -74,7 +74,7 @@ export async function openContent(
 /** @throws MediaError `ORIGIN_ERROR` for an unexpected confirmation */
 export function contentOf(backend: Backend, opened: Opened | Unchanged): Opened {
   if (opened.body !== undefined) return opened;
-  throw brokenError(backend, new Error('The source confirmed a state that was not known.'));
+  throw brokenError(backend, new Error('The source reported no change of an unknown state.'));
 }
 
 function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
@@ -199,7 +199,7 @@ async function collect(
       isExclusive = isChunkExclusive;
     } else {
       if (count > bytes.length) {
-        const grown = isExternal ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
+        const grown = isExternal ? Math.max(MIN_BUFFER_BYTES, count, 2 * bytes.length) : sizeBytes;
         reservation.grow(grown ?? count);
         const larger = Buffer.allocUnsafeSlow(grown ?? count);
         larger.set(bytes.subarray(0, received));
@@ -240,9 +240,9 @@ function tooLarge(count: number, maxBytes: number): MediaError {
   return new MediaError('MEDIA_TOO_LARGE', { cause });
 }
 
-function checkLength(backend: Backend, announced: number | undefined, received: number): void {
-  if (announced === undefined || announced === received) return;
-  const message = `${announced} bytes were declared; ${received} or more arrived.`;
+function checkLength(backend: Backend, declared: number | undefined, received: number): void {
+  if (declared === undefined || declared === received) return;
+  const message = `${declared} bytes were declared; ${received} or more arrived.`;
   throw brokenError(backend, new Error(message));
 }
 

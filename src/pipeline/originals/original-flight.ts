@@ -200,7 +200,7 @@ export class OriginalFlight extends RememberedOriginal {
       if ('bytes' in loaded) details.bytes = loaded.bytes.byteLength;
       return { etag, lastModified };
     }
-    if (last === undefined) throw new Error('The source confirmed a state that was not known.');
+    if (last === undefined) throw new Error('The source reported no change of an unknown state.');
     return this.noteFound({ ...last, validators, freshForMs: opened.freshForMs });
   }
 

@@ -59,8 +59,8 @@ export class RememberedOriginal implements OriginalLocation {
   }
 
   /** Remembers a failure that the original caused (`Refusals.noteRefusal`). */
-  refuse(resultKey: string | undefined, error: unknown): void {
-    const key = this.backend.remembers ? resultKey : undefined;
+  refuse(cacheKey: string | undefined, error: unknown): void {
+    const key = this.backend.remembers ? cacheKey : undefined;
     this.commit(() => this.services.refusals.noteRefusal(key, this.originKey, error));
   }
 

@@ -43,15 +43,15 @@ export class Refusals {
   }
 
   /** @throws MediaError with which this request was rejected recently */
-  throwIfRefused(resultKey: string): void {
-    const refusal = this.#refusals.get(resultKey);
+  throwIfRefused(cacheKey: string): void {
+    const refusal = this.#refusals.get(cacheKey);
     if (refusal === undefined || !this.#isBefore(refusal.untilMs)) return;
     const cause = new Error('The same request failed recently.');
     throw new MediaError(refusal.code, { cause, message: refusal.message });
   }
 
-  /** Remembers a failure that the original caused, and counts crashes. Omit `resultKey` for work without a key. */
-  noteRefusal(resultKey: string | undefined, originKey: string, error: unknown): void {
+  /** Remembers a failure that the original caused, and counts crashes. Omit `cacheKey` for work without a result. */
+  noteRefusal(cacheKey: string | undefined, originKey: string, error: unknown): void {
     if (!isFaultOfOriginal(error)) return;
     const nowMs = this.#clock.nowMs();
     const isTimeout = error.code === 'TRANSFORM_TIMEOUT';
@@ -64,9 +64,9 @@ export class Refusals {
         Math.min(nowMs + TIMEOUT_FOR_MS, this.#findTimeout(originKey)?.untilMs ?? Infinity)
       : nowMs + REFUSED_FOR_MS;
     // A refusal that ends within this millisecond needs no entry.
-    if (resultKey === undefined || untilMs - nowMs <= 1) return;
+    if (cacheKey === undefined || untilMs - nowMs <= 1) return;
     const { code, message } = error;
-    this.#refusals.set(resultKey, { code, message, untilMs });
+    this.#refusals.set(cacheKey, { code, message, untilMs });
   }
 
   /** Remembers an exceeded deadline, unless a cheaper render exceeded it before. */
@@ -102,7 +102,7 @@ export class Refusals {
   /** Forgets matching quarantines and refusals. */
   purge(
     matchesOriginal: (originKey: string) => boolean,
-    matchesKey: (key: string) => boolean,
+    matchesKey: (cacheKey: string) => boolean,
   ): void {
     deleteWhere(this.#faults, matchesOriginal);
     deleteWhere(this.#refusals, matchesKey);

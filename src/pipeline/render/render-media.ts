@@ -17,7 +17,7 @@ import { canDecodeVideo, inspectInSlot, renderInSlot, type SharedWork } from './
 
 export interface RenderTask extends SharedWork {
   readonly request: MediaRequest;
-  readonly key: string;
+  readonly cacheKey: string;
 }
 
 export interface Rendered {
@@ -37,7 +37,7 @@ export async function renderMedia(
   rateLimitKey: (() => string) | undefined,
 ): Promise<Rendered> {
   const { originals, renderLimits, rates } = services;
-  const { key, request, original, signal } = task;
+  const { cacheKey, request, original, signal } = task;
   const stored = await findResult(services, task, identified.identity);
   if (stored !== undefined) return { result: stored, isStored: true };
   if (identified.failure !== undefined) throw identified.failure; // ORIGIN_ERROR, ORIGIN_TIMEOUT
@@ -71,7 +71,7 @@ export async function renderMedia(
     return cacheResult(services, task, loaded, output, plan.kind === 'render');
   } catch (error) {
     original.keepBytes(); // a worker may still be receiving them
-    original.refuse(key, error);
+    original.refuse(cacheKey, error);
     throw error;
   }
 }
@@ -82,8 +82,8 @@ async function findResult(
   task: RenderTask,
   identity: OriginalIdentity,
 ): Promise<MediaResult | undefined> {
-  const { key, signal, trace, original } = task;
-  const known = caches.results.get(key);
+  const { cacheKey, signal, trace, original } = task;
+  const known = caches.results.get(cacheKey);
   if (known?.originalEtag === identity.etag) return known;
   if (store === undefined || !original.backend.remembers) return undefined;
   const stored = await trace.stage('store', async (details) => {
@@ -94,8 +94,8 @@ async function findResult(
     return found;
   });
   if (stored === undefined) return undefined;
-  const result = createResult(stored, identity, key, release);
-  original.commitIfRemembered(() => caches.results.set(key, result));
+  const result = createResult(stored, identity, cacheKey, release);
+  original.commitIfRemembered(() => caches.results.set(cacheKey, result));
   return result;
 }
 
@@ -110,11 +110,11 @@ function cacheResult(
   output: StoredResult,
   isRendering: boolean,
 ): Rendered {
-  const { key, trace, original } = task;
-  const result = createResult(output, identity, key, release);
+  const { cacheKey, trace, original } = task;
+  const result = createResult(output, identity, cacheKey, release);
   const isCached = original.commitIfRemembered(() => {
     if (isRendering) store?.add(addressOf(task, identity, release), output, trace);
-    return caches.results.set(key, result).has(key);
+    return caches.results.set(cacheKey, result).has(cacheKey);
   });
   return { result, isCached };
 }
@@ -122,19 +122,19 @@ function cacheResult(
 function createResult(
   { body, mimeType }: StoredResult,
   identity: OriginalIdentity,
-  key: string,
+  cacheKey: string,
   release: string,
 ): MediaResult {
-  const validators = validatorsOf(identity, key, release);
+  const validators = validatorsOf(identity, cacheKey, release);
   return { body, mimeType, ...validators, originalEtag: identity.etag };
 }
 
 function addressOf(
-  { key, request }: RenderTask,
+  { cacheKey, request }: RenderTask,
   { etag }: OriginalIdentity,
   release: string,
 ): ResultAddress {
-  return { originKey: request.originKey, key, originalEtag: etag, release };
+  return { originKey: request.originKey, cacheKey, originalEtag: etag, release };
 }
 
 interface Planned {

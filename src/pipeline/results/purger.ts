@@ -82,10 +82,10 @@ export function createPurger(services: OriginalServices) {
 interface Filters {
   readonly originKeys: readonly string[];
   readonly matchesOriginal: (originKey: string) => boolean;
-  /** Whether a `resultKey` belongs to one of the originals. */
-  readonly isOfOriginals: (key: string) => boolean;
-  /** Whether a `resultKey` belongs to a purged result. */
-  readonly matchesKey: (key: string) => boolean;
+  /** Whether a result belongs to one of the originals. */
+  readonly isOfOriginals: (cacheKey: string) => boolean;
+  /** Whether a result is purged. */
+  readonly matchesKey: (cacheKey: string) => boolean;
 }
 
 /** Keys are compared without parsing them, since there may be millions. */
@@ -99,15 +99,15 @@ function filtersOf(request: PurgeRequest): Filters {
       : request.renderings.map((it) => it.originKey),
   );
   const encoded = new Set([...originKeys].map(encodeOriginKey));
-  const isOfOriginals = (key: string): boolean =>
-    encoded.has(encodedOriginKeyOf(key)) || isEncodedBelow(key);
-  const keys =
+  const isOfOriginals = (cacheKey: string): boolean =>
+    encoded.has(encodedOriginKeyOf(cacheKey)) || isEncodedBelow(cacheKey);
+  const cacheKeys =
     request.kind === 'renderings' ? new Set(request.renderings.map(resultKey)) : undefined;
   return {
     originKeys: [...originKeys],
     matchesOriginal: (originKey) => originKeys.has(originKey) || isBelow(originKey),
     isOfOriginals,
-    matchesKey: keys === undefined ? isOfOriginals : (key) => keys.has(key),
+    matchesKey: cacheKeys === undefined ? isOfOriginals : (cacheKey) => cacheKeys.has(cacheKey),
   };
 }
 

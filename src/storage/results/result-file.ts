@@ -84,8 +84,13 @@ export function parseResultFile(file: Buffer, address: ResultAddress): StoredRes
 }
 
 /** Returns the fields in the order of the head. A change requires a new version in `MAGIC`. */
-function fieldsOf({ originKey, key, originalEtag, release }: ResultAddress): readonly string[] {
-  return [originKey, key, originalEtag, release];
+function fieldsOf({
+  originKey,
+  cacheKey,
+  originalEtag,
+  release,
+}: ResultAddress): readonly string[] {
+  return [originKey, cacheKey, originalEtag, release];
 }
 
 function parseHead(json: string): readonly string[] | undefined {

@@ -61,7 +61,7 @@ export class S3UploadRequests {
    * Returns `PRECONDITION_FAILED`, or `OVERLOADED` if the next attempt omits the quotes.
    * @param isCurrent whether the object has the tag of the condition
    */
-  explainDenial(isCurrent: boolean, cause: unknown): MediaError {
+  explainFailedCondition(isCurrent: boolean, cause: unknown): MediaError {
     if (!isCurrent || !this.#hasQuotes) return new MediaError('PRECONDITION_FAILED', { cause });
     this.#hasQuotes = false;
     return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
@@ -69,13 +69,13 @@ export class S3UploadRequests {
 
   /**
    * Sends a request that stores an object; a stop waits for its response.
-   * @param failing aborts if the body fails, so that the object is not stored
+   * @param bodyFailed aborts if the body fails, so that the object is not stored
    * @throws Error if no response arrives in time after a stop; errors of `send`
    */
   async commit<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: Command<Input, Output>,
     signal: AbortSignal,
-    failing?: AbortSignal,
+    bodyFailed?: AbortSignal,
   ): Promise<Output> {
     signal.throwIfAborted();
     const late = new AbortController();
@@ -85,7 +85,7 @@ export class S3UploadRequests {
         late.abort(new Error('No response from the bucket: the object may or may not be stored'));
       }, SETTLE_TIMEOUT_MS);
     };
-    const end = failing === undefined ? late.signal : AbortSignal.any([late.signal, failing]);
+    const end = bodyFailed === undefined ? late.signal : AbortSignal.any([late.signal, bodyFailed]);
     signal.addEventListener('abort', startTimer, { once: true });
     try {
       return await this.send(command, end);

@@ -31,7 +31,7 @@ const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
 const BEGIN_TIMEOUT_MS = 30_000;
 
-const TAG_TIMEOUT_MS = 5_000;
+const ETAG_TIMEOUT_MS = 5_000;
 
 const BODY_BUFFER_BYTES = 64 * 1024;
 
@@ -41,9 +41,9 @@ const BODY_BUFFER_BYTES = 64 * 1024;
  * waits for the response once the body is sent: without it, the original may or may not be stored.
  *
  * Not covered:
- * - A server without `If-None-Match: *`, also for multipart uploads, keeps the last of two concurrent uploads, unless a
- *   check finds the first.
- * - If a bucket stores an original but reports a failure, the SDK's retry finds the original.
+ * - If a server ignores `If-None-Match: *`, perhaps only for multipart uploads, the last of two concurrent uploads wins,
+ *   unless a check finds the first.
+ * - If a bucket stores an original but reports a failure, the condition of the SDK's retry fails.
  * - Parts of a killed process, and uploads whose creation is confirmed late, need a lifecycle rule to remove them.
  */
 export class S3OriginalWriter implements OriginalWriter {
@@ -74,18 +74,21 @@ export class S3OriginalWriter implements OriginalWriter {
     const isBuffered = this.memoryBytesOf(sizeBytes) > 0;
     const writing = isBuffered
       ? this.#writeInParts(object, chunks, options)
-      : this.#stream(chunks, signal, (Body, failing) =>
-          this.#requests.commit(new PutObjectCommand({ ...input, Body }), signal, failing),
+      : this.#stream(chunks, signal, (Body, bodyFailed) =>
+          this.#requests.commit(new PutObjectCommand({ ...input, Body }), signal, bodyFailed),
         );
     const etag = await writing.catch(async (error: unknown) => {
-      const isDenied = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
-      if (ifMatch === undefined || !isDenied) throw error;
+      const isConditionFailed = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
+      if (ifMatch === undefined || !isConditionFailed) throw error;
       const head = await this.#head(address, signal);
-      throw this.#requests.explainDenial(head !== undefined && etagOf(head) === ifMatch, error);
+      throw this.#requests.explainFailedCondition(
+        head !== undefined && etagOf(head) === ifMatch,
+        error,
+      );
     });
     if (etag !== '') return etag;
-    // Ceph returns no tag for a completed multipart upload. If reading the tag fails, the upload still succeeds.
-    const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
+    // Ceph returns no ETag for a completed multipart upload. If reading the ETag fails, the upload still succeeds.
+    const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(ETAG_TIMEOUT_MS)]);
     return this.#client
       .send(new HeadObjectCommand(address), { abortSignal })
       .then(etagOf, () => '');
@@ -106,9 +109,9 @@ export class S3OriginalWriter implements OriginalWriter {
   ): Promise<string> => {
     const part = { UploadId: uploadId, PartNumber: partNumber, ContentLength: sizeBytes };
     const address = this.#addressOf(key);
-    return this.#stream(chunks, signal, (Body, failing) => {
+    return this.#stream(chunks, signal, (Body, bodyFailed) => {
       const command = new UploadPartCommand({ ...address, ...part, Body });
-      return this.#requests.commit(command, signal, failing);
+      return this.#requests.commit(command, signal, bodyFailed);
     });
   };
 
@@ -122,23 +125,23 @@ export class S3OriginalWriter implements OriginalWriter {
   async #stream(
     chunks: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
-    send: (body: Readable, failing: AbortSignal) => Promise<unknown>,
+    send: (body: Readable, bodyFailed: AbortSignal) => Promise<unknown>,
   ): Promise<string> {
-    const failing = new AbortController();
+    const bodyFailure = new AbortController();
     const body = Readable.from(untilAborted(chunks, signal), {
       objectMode: false,
       highWaterMark: BODY_BUFFER_BYTES,
     });
     // The SDK would wait for the rest of the body forever.
-    body.once('error', (error) => failing.abort(error));
+    body.once('error', (error) => bodyFailure.abort(error));
     try {
-      return etagOf(await send(body, failing.signal));
+      return etagOf(await send(body, bodyFailure.signal));
     } finally {
       body.destroy();
     }
   }
 
-  /** Reads the attributes to copy. @throws MediaError `PRECONDITION_FAILED` if the tag of the object differs */
+  /** Reads the attributes to copy. @throws MediaError `PRECONDITION_FAILED` if the ETag of the object differs */
   async #readAttributes(address: ObjectAddress, ifMatch: string, abortSignal: AbortSignal) {
     const head = await this.#head(address, abortSignal);
     if (head === undefined || etagOf(head) !== ifMatch) throw new MediaError('PRECONDITION_FAILED');
@@ -185,7 +188,7 @@ export class S3OriginalWriter implements OriginalWriter {
       const command = new PutObjectCommand({ ...object, ...condition, Body });
       return etagOf(await this.#requests.commit(command, signal));
     } finally {
-      // Ends the source if the first part fails before the loop.
+      // Ends the source if sending the first part fails, before `for await` would end it.
       await parts.return(undefined);
     }
   }

@@ -15,8 +15,8 @@ const MAX_DEEP = DEEP_SAMPLES - 1;
 const MAX_SHALLOW = 255;
 
 /** Maximum differences to sRGB's profile that change no 8-bit sample: in the matrix, and of a sample. */
-const SAME_LIGHT = 0.001;
-const SAME_SAMPLE = 0.5;
+const LIGHT_TOLERANCE = 0.001;
+const SAMPLE_TOLERANCE = 0.5;
 
 type Samples = Uint8Array | Uint16Array;
 
@@ -47,7 +47,7 @@ export async function convertPixels(
   if (gamma !== undefined) {
     const pixels = await toSamples();
     const table = tabulateSamples((fraction) => toSrgb(fraction ** (1 / gamma)), max);
-    mapColours(pixels, table);
+    mapColourChannels(pixels, table);
     return pixels;
   }
   if (icc === undefined) return undefined;
@@ -58,10 +58,10 @@ export async function convertPixels(
   const white = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
   const pixels = await toSamples();
   if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
-  // `convertColours` needs deep samples, which all but grey AVIFs have here.
+  // Deep samples, as `convertColours` needs: only grey AVIFs have 8-bit samples here.
   if (profile.kind === 'rgb') convertColours(pixels, profile, white);
   else
-    mapColours(
+    mapColourChannels(
       pixels,
       tabulateSamples((light) => toSrgb(profile.curve(light)), max, white),
     );
@@ -132,11 +132,11 @@ export function toSrgbPixels(
 export function isSrgb({ space, icc }: Metadata): boolean {
   const profile = space === 'srgb' && icc ? readMatrixProfile(icc, 'rgb') : undefined;
   if (profile?.kind !== 'rgb') return false;
-  const isSameLight = profile.toSrgbLight.every((row, one) =>
-    row.every((entry, other) => Math.abs(entry - (one === other ? 1 : 0)) <= SAME_LIGHT),
+  const isSameLight = profile.toSrgbLight.every((entries, row) =>
+    entries.every((entry, column) => Math.abs(entry - (row === column ? 1 : 0)) <= LIGHT_TOLERANCE),
   );
   const isSameSample = (curve: ToneCurve, sample: number): boolean =>
-    Math.abs(toSrgb(curve(sample / MAX_SHALLOW)) * MAX_SHALLOW - sample) <= SAME_SAMPLE;
+    Math.abs(toSrgb(curve(sample / MAX_SHALLOW)) * MAX_SHALLOW - sample) <= SAMPLE_TOLERANCE;
   const samples = Array.from({ length: MAX_SHALLOW + 1 }, (_, sample) => sample);
   return (
     isSameLight &&
@@ -193,7 +193,7 @@ function stretchAlpha({ data, channels }: Pixels<Samples>, max: number, opaque: 
   mapChannel(data, alpha, channels, stretched);
 }
 
-function mapColours({ data, channels }: Pixels<Samples>, table: Uint16Array): void {
+function mapColourChannels({ data, channels }: Pixels<Samples>, table: Uint16Array): void {
   for (let channel = 0; channel < colourChannels(channels); channel += 1) {
     mapChannel(data, channel, channels, table);
   }
@@ -218,7 +218,7 @@ function convertColours(
   });
   const samples = tabulateSamples(toSrgb, MAX_DEEP);
   const sampleOf = (light: number): number => samples[toIndex(light * MAX_DEEP, MAX_DEEP)];
-  // Destructured outside the loop, which would take twice as long.
+  // Destructured here, since the loop would otherwise take twice as long.
   const [[redOfRed, redOfGreen, redOfBlue], toGreen, toBlue] = toSrgbLight;
   const [greenOfRed, greenOfGreen, greenOfBlue] = toGreen;
   const [blueOfRed, blueOfGreen, blueOfBlue] = toBlue;

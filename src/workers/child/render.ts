@@ -30,7 +30,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 const WEBP_BYTES_PER_PIXEL = 16;
 
 function isWebpError(error: unknown): boolean {
-  return /\bwebp(save|2vips)\w*: /.test(String(error instanceof MediaError ? error.cause : error));
+  return WEBP_FAILURE.test(String(error instanceof MediaError ? error.cause : error));
 }
 
 /** Whether a WebP of the original's size fits into memory, which libwebp's errors do not reveal. */
@@ -97,8 +97,8 @@ async function renderStill(
 }
 
 /**
- * Messages of failed allocations in libvips, libpng and V8's WebAssembly; libjpeg and zlib; libheif; sharp; V8; C++.
- * The word "memory" alone would match traps ("memory access out of bounds").
+ * Messages of failed allocations, by alternative: libvips, libpng and V8's WebAssembly; libjpeg and zlib; libheif; sharp;
+ * V8; C++. The word "memory" alone would match traps ("memory access out of bounds").
  */
 const OUT_OF_MEMORY =
   /(out of|insufficient) memory|memory allocation error|could not allocate (enough )?memory|array buffer allocation failed|\bbad_alloc\b/i;

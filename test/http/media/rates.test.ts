@@ -86,7 +86,7 @@ describe('a client that has used up its rate limit', () => {
     expect(served.status).toBe(200);
     expect(Object.keys(served.headers).join()).not.toContain('x-ratelimit');
     expect(app.renderer.renders).toBe(4);
-    const message = 'a client has used up its share of rendering';
+    const message = 'a client has exceeded its rate limit';
     const details = { client: '192.0.2.1', requests: 3, windowMs: 12_000 };
     const logged = app.log.entries.filter(({ level }) => level !== 'info');
     expect(logged).toEqual([{ level: 'warn', details, message }]);

@@ -9,14 +9,14 @@ import { findDeviations, isValidText, operationsOf } from '../../support/openapi
 import { samples } from '../../support/test-app.ts';
 import { capabilityOf, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
-// Capabilities and rejections: test/surface, docs/upload-vectors.json. Here: what is not sent, stored or remembered.
+// test/surface and docs/upload-vectors.json test capabilities and rejections.
 
 const relay = await useRelayApp({ settings: { RELAY_MAX_BYTES: '1000000' } });
 await relay.put('emojis/9', samples.png);
 
 const KEY = 'attachments/1/2/name.bin';
 const to = (key: string): string => `/v1/relay/${KEY}?t=${capabilityOf(key)}`;
-const tooMany = { 'Content-Length': '9'.repeat(16) };
+const hugeLength = { 'Content-Length': '9'.repeat(16) };
 const documented = operationsOf('uploads').find(({ method }) => method === 'PUT') ?? expect.fail();
 
 test.each([
@@ -26,7 +26,7 @@ test.each([
   [400, 'INVALID_FORM_BODY', to(KEY), { 'Content-Range': 'bytes 0-4/9' }],
   [415, 'UNSUPPORTED_MEDIA_TYPE', to(KEY), { 'Content-Encoding': 'gzip' }],
   [413, 'PAYLOAD_TOO_LARGE', uploadTarget(KEY, { maxBytes: 4 }), {}],
-  [413, 'PAYLOAD_TOO_LARGE', to(KEY), tooMany],
+  [413, 'PAYLOAD_TOO_LARGE', to(KEY), hugeLength],
   [409, 'MEDIA_EXISTS', uploadTarget('emojis/9'), {}],
 ])(
   'an upload that is rejected with %i %s gets the error instead of a 100 (Continue)',
@@ -59,7 +59,7 @@ test.each([
     {},
     errorRegistry.ACCESS_DENIED.message,
   ],
-])('the error for an upload with %s has the reason', async (_, target, headers, message) => {
+])('the error for an upload with %s states the reason', async (_, target, headers, message) => {
   const sent = { 'Content-Length': '5', ...headers };
   const { body } = await relay.app.send('PUT', target, sent, 'hello');
   expect(JSON.parse(body.toString()).message).toBe(message);

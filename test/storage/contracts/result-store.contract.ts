@@ -9,7 +9,13 @@ export const ignoreSize = (): void => undefined;
 
 export function addressOf(change: Partial<ResultAddress> = {}): ResultAddress {
   const originKey = change.originKey ?? 'avatars/1/ab12';
-  return { originKey, key: `${originKey}?width=64`, originalEtag: 'e1', release: 'r1', ...change };
+  return {
+    originKey,
+    cacheKey: `${originKey}?width=64`,
+    originalEtag: 'e1',
+    release: 'r1',
+    ...change,
+  };
 }
 
 export function resultOf(text: string): StoredResult {
@@ -39,7 +45,9 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       await store.write(addressOf(), { body, mimeType: 'image/gif' });
       const sizes: number[] = [];
       const noteSize = (sizeBytes: number): void => void sizes.push(sizeBytes);
-      expect(await store.read(addressOf({ key: 'another' }), signal, noteSize)).toBeUndefined();
+      expect(
+        await store.read(addressOf({ cacheKey: 'another' }), signal, noteSize),
+      ).toBeUndefined();
       expect(sizes).toEqual([]);
       const result = await store.read(addressOf(), signal, noteSize);
       expect(result?.mimeType).toBe('image/gif');
@@ -51,7 +59,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
 
     test.each([
       { originKey: 'avatars/1/ab13' },
-      { key: 'avatars/1/ab12?width=65' },
+      { cacheKey: 'avatars/1/ab12?width=65' },
       { originalEtag: 'e2' },
       { release: 'r2' },
     ])('a rendering of another address is a miss: %o', async (change) => {
@@ -133,9 +141,9 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
 
       test('of one request removes its renderings of every release and ETag, and no other', async () => {
         const originKey = 'avatars/1/ab';
-        const other = addressOf({ originKey, key: `${originKey}?width=128` });
+        const other = addressOf({ originKey, cacheKey: `${originKey}?width=128` });
         await writeText(other, 'other');
-        const prefix = storedPathPrefix(originKey, addressOf({ originKey }).key);
+        const prefix = storedPathPrefix(originKey, addressOf({ originKey }).cacheKey);
         expect(await store.remove(prefix)).toBe(2);
         expect(await read(other)).toBe('other');
         expect(await left()).toEqual(keys.slice(1));

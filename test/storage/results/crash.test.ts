@@ -24,7 +24,7 @@ const addresses = Array.from({ length: 200 }, (_, number) =>
   addressOf({ originKey: `avatars/${number % 7}/${number}` }),
 );
 
-/** Returns the body that a writer stores in a round at this address. */
+/** Returns the body that a writer stores in a round. */
 function bodyOf(round: number): Buffer<ArrayBuffer> {
   const body = Buffer.alloc(8 + ((round * 7_919) % 300_000), round & 0xff);
   body.writeUInt32BE(round, 0);
@@ -77,17 +77,17 @@ test('killed writers leave complete files within the limit, and unfinished ones 
   const incoming = join(directory, 'incoming');
   for (let round = 0; round < ROUNDS; round += 1) {
     // At first the processes mostly sweep, then they mostly write.
-    const isWide = round >= ROUNDS / 2;
-    const start = (seed: number) => startWriter(seed, isWide ? 100 * MAX_BYTES : MAX_BYTES);
+    const hasLargeLimit = round >= ROUNDS / 2;
+    const start = (seed: number) => startWriter(seed, hasLargeLimit ? 100 * MAX_BYTES : MAX_BYTES);
     const writers = await Promise.all([round, round + 100].map(start));
     await sleep(150 + 73 * round);
     for (const writer of writers) await end(writer);
-    if (!isWide) expect(await usedBytes(directory)).toBeLessThanOrEqual(1.1 * MAX_BYTES);
+    if (!hasLargeLimit) expect(await usedBytes(directory)).toBeLessThanOrEqual(1.1 * MAX_BYTES);
   }
   const scraps = await readdir(incoming);
   expect(scraps.length).toBeGreaterThan(0);
-  const long = new Date(Date.now() - 3_600_000);
-  for (const name of scraps) await utimes(join(incoming, name), long, long);
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  for (const name of scraps) await utimes(join(incoming, name), anHourAgo, anHourAgo);
 
   const before = await listFiles();
   const store = await openSweptStore({ directory, maxBytes: 100 * MAX_BYTES });
@@ -106,16 +106,16 @@ test('four processes that write into one directory exceed its limit by at most a
   const before = await listFiles();
   await Promise.all([1, 2, 3, 4].map((seed) => startWriter(seed)));
   const store = await openDirectoryStore({ directory, maxBytes: MAX_BYTES });
-  let mostBytes = 0;
+  let peakBytes = 0;
   const sample = async (): Promise<number> => {
     const bytes = await usedBytes(directory).catch(() => 0);
-    mostBytes = Math.max(mostBytes, bytes);
+    peakBytes = Math.max(peakBytes, bytes);
     return bytes;
   };
   await expect.poll(sample, { timeout: 20_000 }).toBeGreaterThan(0.85 * MAX_BYTES);
   const endMs = performance.now() + atScale(1_000, 10_000);
   while (performance.now() < endMs) await sample().then(() => sleep(5));
-  expect(mostBytes).toBeLessThanOrEqual(1.1 * MAX_BYTES);
+  expect(peakBytes).toBeLessThanOrEqual(1.1 * MAX_BYTES);
   // A directory may disappear while it is listed.
   await expect.poll(listFiles).not.toEqual(before);
   expect(await readAll(store)).toBeGreaterThan(0);

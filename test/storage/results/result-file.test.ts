@@ -37,7 +37,12 @@ describe('the file of a rendering', () => {
 
   test('returns the rendering of any address', () => {
     const text = fc.string({ unit: 'binary', maxLength: 300 });
-    const addresses = fc.record({ originKey: text, key: text, originalEtag: text, release: text });
+    const addresses = fc.record({
+      originKey: text,
+      cacheKey: text,
+      originalEtag: text,
+      release: text,
+    });
     const bodies = fc.uint8Array({ maxLength: 300 });
     const images = ['image/webp', 'image/png', 'image/jpeg', 'image/gif'] as const;
     const types = fc.constantFrom(...images, 'application/json', 'text/plain');
@@ -93,11 +98,11 @@ describe('the file of a rendering', () => {
     const longest = 32 * 1024 - headOf('image/png', '').length;
     const parse = (length: number) => {
       const key = 'k'.repeat(length);
-      return parseResultFile(withHead(headOf('image/png', key)), addressOf({ key }));
+      return parseResultFile(withHead(headOf('image/png', key)), addressOf({ cacheKey: key }));
     };
     expect(parse(longest)?.mimeType).toBe('image/png');
     expect(parse(longest + 1)).toBeUndefined();
-    const tooLong = addressOf({ key: 'k'.repeat(longest + 100) });
+    const tooLong = addressOf({ cacheKey: 'k'.repeat(longest + 100) });
     expect(formatResultFile(tooLong, resultOf('x'))).toBeUndefined();
   });
 

@@ -57,7 +57,7 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
   vi.stubEnv('AWS_REGION', 'us-east-1');
   const cdn = await startCdnApi('cloudfront');
   const objects = new MemoryObjects();
-  const address = { originKey: KEY, key: KEY, originalEtag: 'a', release: '1' };
+  const address = { originKey: KEY, cacheKey: KEY, originalEtag: 'a', release: '1' };
   const uses: readonly (() => Promise<unknown>)[] = [
     () => openStream(openBucketOrigin(s3), KEY),
     () => openBucketWriter(s3).has(KEY, signal),

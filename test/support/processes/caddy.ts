@@ -6,8 +6,8 @@ import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { findFreePorts } from './local-server.ts';
 
 /**
- * Starts Caddy with the recommended file until the end of the test or file. Only hosts, the upstream's port and global
- * options are replaced, and each must be found. The host at `mediaPort` serves Darkroom below `/media/`.
+ * Starts Caddy with the recommended Caddyfile until the end of the test or test file. Only hosts, the upstream's port and
+ * global options are replaced, and each must be found. The host at `mediaPort` serves Darkroom below `/media/`.
  */
 export async function useCaddy(upstreamPort: number) {
   const [port = 0, mediaPort = 0] = await findFreePorts(2);

@@ -33,7 +33,7 @@ export function formatApiPage(document: OpenapiDocument): string {
     });
     const main = operations[0]?.operation as Operation;
     const heading = headingOf(path, item);
-    const own = operations.filter(({ operation }) => operation.requestBody !== undefined);
+    const withBody = operations.filter(({ operation }) => operation.requestBody !== undefined);
     const same = new Map<string, string[]>();
     const once = (what: string, text: string): string => {
       const first = shown.get(text);
@@ -53,7 +53,7 @@ export function formatApiPage(document: OpenapiDocument): string {
       item['x-origin-key'] && wrap(`Key of the original: ${code(item['x-origin-key'])}.`),
       formatParameters([...(item.parameters ?? []), ...pick(main, 'path')].map(resolve), 'Path'),
       once('the query', formatParameters(pick(main, 'query'), 'Query')),
-      ...own.map(({ method, operation }) =>
+      ...withBody.map(({ method, operation }) =>
         wrap(`Body of ${method}: ${formatRequestBody(operation.requestBody?.content)}.`),
       ),
       ...operations.map(({ method, operation }) =>

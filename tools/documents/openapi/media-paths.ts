@@ -34,7 +34,7 @@ const staticServer: Server = {
   variables: { static_url: { default: 'http://127.0.0.1:3000' } },
 };
 
-const conditions: readonly Parameter[] = [
+const sharedParameters: readonly Parameter[] = [
   header(
     'X-Request-Id',
     `An id for the log. One that does not match ${REQUEST_ID.source} is replaced.`,
@@ -50,7 +50,7 @@ const conditions: readonly Parameter[] = [
   ),
   header('If-Modified-Since', 'Date of the body that the client has.'),
 ];
-const ranges: readonly Parameter[] = [
+const rangeParameters: readonly Parameter[] = [
   header('Range', 'One range of bytes. Several ranges, and other units, are ignored.'),
   header('If-Range', 'Entity tag or date of the body of which the client has a part.'),
 ];
@@ -64,7 +64,7 @@ const binary = { type: 'string', format: 'binary' };
 
 /** Parameters by name, for references. */
 export const headerParameters: Readonly<Record<string, Parameter>> = Object.fromEntries(
-  [...conditions, ...ranges].map((parameter) => [parameter.name, parameter]),
+  [...sharedParameters, ...rangeParameters].map((parameter) => [parameter.name, parameter]),
 );
 
 const notModifiedOfFile: ResponseObject = {
@@ -134,7 +134,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
     ...(resource === 'attachment' && { description: signedAttachments }),
     parameters: [
       ...describeQueryParameters(query),
-      ...(isGet ? [...conditions, ...ranges] : conditions).map(({ name }) => ({
+      ...(isGet ? [...sharedParameters, ...rangeParameters] : sharedParameters).map(({ name }) => ({
         $ref: `#/components/parameters/${name}`,
       })),
     ],
@@ -212,8 +212,8 @@ function describeContent(resource: ResourceName): Readonly<Record<string, MediaT
 function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
   const { query, isSigned } = resourceRows[resource];
   const servers = query === 'none' ? { servers: [staticServer] } : {};
-  const isPlatforms = platformResourceNames.includes(resource);
-  const tag = isPlatforms ? 'platform' : isSigned ? 'signed' : 'media';
+  const isPlatformOnly = platformResourceNames.includes(resource);
+  const tag = isPlatformOnly ? 'platform' : isSigned ? 'signed' : 'media';
   return { ...servers, tags: [tag], security: [] };
 }
 

@@ -15,27 +15,28 @@ const { qualities } = outputFormats.webp;
 const FAST_EFFORT = 1;
 
 /**
- * Ratio of lossless bytes at effort 0 to lossy bytes above which the lossless bytes at `FAST_EFFORT` also exceed the
- * lossy ones; effort 0 takes a third of the time. For frames with many colours and more than a byte per pixel, effort 0
- * takes at most 1.32 times the bytes of `FAST_EFFORT` (bench/RESULTS.md); for drawings and gradients, many times.
+ * Effort 0 takes a third of the time. If its bytes exceed the lossy ones by this factor, those of `FAST_EFFORT` also do:
+ * for frames with many colours and more than a byte per pixel, effort 0 writes at most 1.32 times the bytes of
+ * `FAST_EFFORT` (bench/RESULTS.md); for drawings and gradients, many times.
  */
 const ROUGH_FACTOR = 1.5;
 
 /** Lossless bytes per pixel of a small photograph; determines the number of frames in the first trial. */
 const LOSSLESS_BYTES_PER_PIXEL = 1.8;
 
-/** Reserve in an estimate of how many frames prove that the lossless encoding is larger. */
-const RESERVE = 1.2;
+/** Factor for the estimated number of frames whose lossless encoding is larger than the lossy animation. */
+const SAFETY_FACTOR = 1.2;
 
 /** Encodes a still. At `high` and `low`, a picture of few colours is lossless, unless its original is lossy. */
 export async function encodeWebpStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   const { quality, size, isLossy } = job;
-  if (quality === 'lossless') return image.webp(largeOr(job, qualities.lossless)).toBuffer();
+  if (quality === 'lossless')
+    return image.webp(withLargeStillSettings(job, qualities.lossless)).toBuffer();
   if (isLossy === true) return image.webp(lossySettings(job)).toBuffer();
   const pixels = await toPixels(image);
   // Without `exact`, the invisible colours below transparent pixels are dropped.
   const settings = hasFewColours(pixels, size)
-    ? largeOr(job, { ...fastLossless(job), exact: false })
+    ? withLargeStillSettings(job, { ...fastLossless(job), exact: false })
     : lossySettings(job);
   return fromPixels(pixels).webp(settings).toBuffer();
 }
@@ -63,7 +64,7 @@ export async function encodeWebpAnimation(
   let frameBytes = LOSSLESS_BYTES_PER_PIXEL * pixels;
   // The first frames suffice, since their encoding does not depend on later ones.
   const framesFor = (bytes: number): number =>
-    Math.min(frames, Math.max(2, Math.ceil((RESERVE * bytes) / frameBytes)));
+    Math.min(frames, Math.max(2, Math.ceil((SAFETY_FACTOR * bytes) / frameBytes)));
   if (hasManyColours(strip, size)) {
     const count = framesFor(ROUGH_FACTOR * lossy.length);
     const rough = await encode({ ...fastLossless(job), effort: 0 }, count);
@@ -87,7 +88,10 @@ function fastLossless({ webpEffort }: RenderJob): WebpOptions {
   return { ...qualities.lossless, effort: Math.min(webpEffort, FAST_EFFORT) };
 }
 
-function largeOr({ size, webpEffort: effort }: RenderJob, settings: WebpOptions): WebpOptions {
+function withLargeStillSettings(
+  { size, webpEffort: effort }: RenderJob,
+  settings: WebpOptions,
+): WebpOptions {
   const large = largeStillOf('webp', size.widthPx * size.heightPx);
   return { effort, ...settings, ...large?.settings };
 }
