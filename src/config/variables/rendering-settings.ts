@@ -54,7 +54,7 @@ export const renderingTable = {
   ),
   WORKER_MEMORY_BYTES: optional(
     bytes(MIN_WORKER_BYTES),
-    'limit of the private memory of all render processes of one core, if the system can enforce it. The process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, and the one for heavy renders gets the rest. The minimum is 160 MiB more than `MAX_ORIGINAL_BYTES`',
+    'limit of the private memory of all render processes of one core, if the system can enforce it. The process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, and the one for heavy renders gets the rest; if the memory does not suffice for both, one process renders everything. The setting must be at least 160 MiB more than `MAX_ORIGINAL_BYTES`',
     {
       defaultText: '`2560MiB`, or less if the machine has [less memory](tuning.md#memory-bound)',
     },

@@ -119,7 +119,7 @@ export const headerComponents = {
     schema: { enum: ['bytes', 'none'] },
   },
   'Content-Range': text(
-    'Position of these bytes, or the number of all bytes.',
+    'Position of the range in the complete body. A 416 has only the length of the complete body.',
     '^bytes (\\d+-\\d+|\\*)/\\d+$',
   ),
   'Content-Disposition': text(

@@ -139,7 +139,10 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
       })),
     ],
     responses: {
-      200: resource === 'external media' ? describeCompleteOfSite() : describeComplete(resource),
+      200: {
+        ...(resource === 'external media' ? describeCompleteOfSite() : describeComplete(resource)),
+        ...(!isGet && { description: 'The headers of the response to GET.' }),
+      },
       ...(isGet && {
         206: describeSuccess(
           resource,
