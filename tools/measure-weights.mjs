@@ -1,12 +1,13 @@
 /**
  * Measures the costs of decoding and encoding, and prints them next to those of `src/contract/image-formats.ts`:
  *
- *     npm run measure:weights -- [format...]
+ *     npm run measure:weights -- [--quick] [format...]
  *
  * A weight is the CPU time of one core per pixel, with sharp's concurrency of 1, as in workers. The typical
  * weight is the median over a photograph at three sizes of 0.7 to 6 megapixels; the minimum weight is that of one flat
  * colour of 12 megapixels. Each is the fastest of three runs. Decoding is to raw pixels, encoding from raw pixels. The
- * cost of a frame is the time per frame of an animation of small frames, without the cost of its pixels.
+ * cost of a frame is the time per frame of an animation of small frames, without the cost of its pixels. `--quick` checks
+ * only that everything runs: smaller images, one run.
  *
  * Only the ratios between rows matter, because admission learns how fast a machine is: if existing rows take twice as
  * long here, halve the measured weights of a new row. Run it on an idle machine.
@@ -34,15 +35,17 @@ const PHOTO = new URL(
   '../fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg',
   import.meta.url,
 );
-const PHOTO_EDGES_PX = [840, 1_400, 2_450];
-const FLAT_EDGE_PX = 3_464;
+const isQuick = process.argv[2] === '--quick';
+const PHOTO_EDGES_PX = isQuick ? [280, 300, 320] : [840, 1_400, 2_450];
+const FLAT_EDGE_PX = isQuick ? 320 : 3_464;
+const ROUNDS = isQuick ? 2 : 4;
 const FRAME_EDGE_PX = 48;
 const FRAMES = 60;
 
 sharp.concurrency(1);
 sharp.cache(false);
 
-const formats = process.argv.slice(2);
+const formats = process.argv.slice(isQuick ? 3 : 2);
 const isSelected = (/** @type {string} */ format) =>
   formats.length === 0 || formats.includes(format);
 const photos = await Promise.all(PHOTO_EDGES_PX.map(photograph));
@@ -171,20 +174,18 @@ async function composeGif(gif, { width, height }) {
 async function compose(files, { width, height }) {
   const originalSize = { widthPx: width, heightPx: height };
   const placement = /** @type {const} */ ({ leftPx: 0, topPx: 0, blend: 'over', dispose: 'none' });
-  async function* patches() {
-    for (const file of files) yield { ...originalSize, ...placement, file };
-  }
+  const patches = files.map((file) => ({ ...originalSize, ...placement, file }));
   const job = /** @type {import('../dist/pipeline/ports.js').RenderJob} */ ({
     originalSize,
     maxInputPixels: FLAT_EDGE_PX ** 2,
   });
-  for await (const _ of composeFrames(patches(), job, 1));
+  for await (const _ of composeFrames(patches, job, 1));
 }
 
 /** Returns the CPU time of the fastest of three runs, after one that loads code. @param {() => Promise<unknown>} run */
 async function cpuMs(run) {
   const times = [];
-  for (let round = 0; round < 4; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const before = cpuUsage();
     await run();
     const { user, system } = cpuUsage(before);
