@@ -52,6 +52,16 @@ test.each([
   },
 );
 
+test.each([1_440, 1_280, 1_100, 390])('the facts fit below the picture at %d px', async (width) => {
+  const { page } = await visit({ viewport: { width, height: 800 } }, AVATAR);
+  await page.locator('#stage img').waitFor();
+  const edges = await page.locator('#strip').evaluate((strip) => ({
+    last: strip.lastElementChild?.getBoundingClientRect().right ?? Number.NaN,
+    all: strip.getBoundingClientRect().right,
+  }));
+  expect(edges.last).toBeLessThan(edges.all + 1);
+});
+
 test('every focused element has a visible outline', async () => {
   const { page } = await visit(WIDE, AVATAR);
   await page.locator('#stage img').waitFor();
